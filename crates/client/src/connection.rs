@@ -8,13 +8,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tupelo_protocol::{Fault, Frames, Key, REQUESTS_MAX, Reply, Request, Tls, code};
 
+use crate::bell::Rung;
+use crate::slot::Slot;
 use crate::socket;
 use crate::tls::failed;
 
@@ -58,8 +60,8 @@ struct Reading {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The requests without their last answer, and what has come for them; of several answers the newest, which says all.
-    slots: HashMap<u64, Option<Vec<u8>>>,
+    /// The requests without their last answer, and what has come for them.
+    slots: HashMap<u64, Slot>,
     /// Who sleeps until somebody else has read its answer, or it is its turn to read.
     sleepers: BTreeMap<u64, Arc<Condvar>>,
     has_reader: bool,
@@ -104,7 +106,7 @@ impl Connection {
                 "end some, or use more processes",
             ));
         }
-        state.slots.insert(id, None);
+        state.slots.insert(id, Slot::default());
         Ok((id, Key(u128::from(self.client) << 64 | u128::from(id))))
     }
 
@@ -139,10 +141,8 @@ impl Connection {
             if bytes.is_empty() {
                 return Ok(());
             }
-            if socket::wait(&self.socket, None, true)?
-                && let Ok(mut reading) = self.reading.try_lock()
-            {
-                self.read(&mut reading)?;
+            if socket::wait(&self.socket, None, true)? {
+                self.read_unless_another_does()?;
             }
         }
     }
@@ -159,7 +159,7 @@ impl Connection {
     ) -> Result<Option<Vec<u8>>, Fault> {
         let mut state = self.state();
         loop {
-            if let Some(answer) = state.slots.get_mut(&id).and_then(Option::take) {
+            if let Some(answer) = state.slots.get_mut(&id).and_then(Slot::take) {
                 state.pass_reading_on();
                 return Ok(Some(answer));
             }
@@ -227,7 +227,10 @@ impl Connection {
                 Reply::Refused { id: None, fault } => {
                     return Err(io::Error::new(io::ErrorKind::ConnectionAborted, fault));
                 }
-                reply => state.deliver(reply.id().unwrap_or_default(), frame),
+                reply => {
+                    let is_news = !matches!(reply, Reply::Waits { .. });
+                    state.deliver(reply.id().unwrap_or_default(), frame, is_news);
+                }
             }
         }
         Ok(true)
@@ -240,11 +243,88 @@ impl Connection {
         for sleeper in state.sleepers.values() {
             sleeper.notify_one();
         }
+        state.slots.values().for_each(Slot::ring);
         lost
+    }
+
+    /// Has a bell told of answers to the request.
+    pub(crate) fn ring_for(&self, id: u64, bell: Option<(Arc<Rung>, u32)>) {
+        let mut state = self.state();
+        if let Some(slot) = state.slots.get_mut(&id) {
+            slot.ring_for(bell);
+        }
+        if state.lost.is_some() {
+            state.slots.get(&id).into_iter().for_each(Slot::ring);
+        }
+    }
+
+    /// Has a watch told, too, of answers to the request.
+    pub(crate) fn wake(&self, id: u64, watch: u64) {
+        if let Some(slot) = self.state().slots.get_mut(&id) {
+            slot.wake(watch);
+        }
+    }
+
+    /// Tells a watch that something may have happened.
+    pub(crate) fn rouse(&self, watch: u64) {
+        let mut state = self.state();
+        if let Some(slot) = state.slots.get_mut(&watch) {
+            slot.put_happening(watch);
+        }
+        if let Some(sleeper) = state.sleepers.get(&watch) {
+            sleeper.notify_one();
+        }
+    }
+
+    /// Whether something has happened to what the request watches; asked once of each.
+    pub(crate) fn take_happening(&self, id: u64) -> bool {
+        self.state().slots.get_mut(&id).is_some_and(Slot::take_happening)
+    }
+
+    /// Whether there is an answer to the request that says more than that it waits.
+    pub(crate) fn has_news(&self, id: u64) -> bool {
+        self.state().slots.get(&id).is_some_and(Slot::has_news)
+    }
+
+    /// Reads what has come, without waiting for more. If another thread reads, that tells whom it concerns.
+    pub(crate) fn read_now(&self) {
+        if let Err(error) = self.read_unless_another_does() {
+            self.lose(&error);
+        }
+    }
+
+    /// Reads what has come, as the one that reads: what another one waits for at the socket must not be read behind its back,
+    /// as nothing would wake it.
+    fn read_unless_another_does(&self) -> io::Result<()> {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.has_reader, true) {
+            return Ok(());
+        }
+        drop(state);
+        let came = {
+            let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                match self.read(&mut reading) {
+                    Ok(true) => {}
+                    Ok(false) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            }
+        };
+        let mut state = self.state();
+        state.has_reader = false;
+        state.pass_reading_on();
+        came
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
@@ -283,10 +363,17 @@ fn lost(address: &str, error: &io::Error) -> Fault {
 
 impl State {
     /// Puts an answer into the slot of its request, if anybody still wants it.
-    fn deliver(&mut self, id: u64, frame: &[u8]) {
-        if let Some(slot) = self.slots.get_mut(&id) {
-            *slot = Some(frame.to_vec());
-            if let Some(sleeper) = self.sleepers.get(&id) {
+    fn deliver(&mut self, id: u64, frame: &[u8], is_news: bool) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
+        let also = slot.put(frame, is_news);
+        if let Some(sleeper) = self.sleepers.get(&id) {
+            sleeper.notify_one();
+        }
+        if let Some(also) = also
+            && let Some(slot) = self.slots.get_mut(&also)
+        {
+            slot.put_happening(also);
+            if let Some(sleeper) = self.sleepers.get(&also) {
                 sleeper.notify_one();
             }
         }

@@ -7,18 +7,22 @@
 //! Not here: what a verb is made of (`crates/space`), and what the frames look like (`crates/protocol`).
 #![forbid(unsafe_code)]
 
+mod bell;
 mod connection;
 mod connections;
 mod dial;
+mod kept;
 mod pending;
 mod server;
+mod slot;
 mod socket;
 mod space;
 mod surroundings;
 mod tcp;
 mod tls;
+mod turn;
 
 pub use server::{Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove};
-pub use surroundings::{Surroundings, surround};
+pub use surroundings::{Surroundings, alone, surround};
 pub use tcp::watch_peer;

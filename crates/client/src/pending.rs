@@ -1,15 +1,20 @@
 //! A call that waits at the server.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tupelo_protocol::{AtEnd, Fault, Operation, Pending, PickedUp, Reply, Request, Visitor};
+use tupelo_protocol::{
+    AtEnd, Fault, Operation, Pending, PickedUp, Reply, Request, Target, Visitor,
+};
 use tupelo_shm::process::fork_generation;
 
 use crate::connection::Connection;
+use crate::kept::LeftOpen;
 use crate::space::{Session, interrupted, show, unexpected};
 use crate::surroundings::{is_interrupted, slice};
+use crate::turn;
 
 /// A place in line at the server, or a watch.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub(crate) struct Waiting {
     session: Arc<Session>,
     id: u64,
     is_watch: bool,
+    /// Whether what it finds is left open: a claim.
+    opens: bool,
     /// When it was begun, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
     /// Whether the server has nothing to do with it any more.
@@ -28,6 +35,8 @@ pub(crate) struct Waiting {
 struct State {
     /// The answer with a tuple, until it is picked up.
     found: Option<Vec<u8>>,
+    /// Whether it was asked at the first attempt to pick something up.
+    has_looked: bool,
     /// Whether the server waits to be asked to look again: it has told a watch once.
     was_told: bool,
 }
@@ -40,20 +49,35 @@ enum Told {
 }
 
 impl Waiting {
-    pub(crate) fn begin(session: Arc<Session>, operation: &Operation<'_>) -> Result<Self, Fault> {
+    pub(crate) fn begin(
+        session: Arc<Session>,
+        on: Target,
+        operation: &Operation<'_>,
+    ) -> Result<Self, Fault> {
         let (id, key) = session.connection.begin()?;
         let key = operation.changes().then_some(key);
         let waiting = Self {
             id,
-            is_watch: matches!(operation, Operation::Watch { .. }),
+            is_watch: matches!(operation, Operation::Watch { .. } | Operation::Room),
+            opens: matches!(operation, Operation::Claim { .. }),
             fork_generation: fork_generation(),
             has_ended: AtomicBool::new(false),
             state: Mutex::default(),
             session,
         };
-        let Session { connection, space, .. } = &*waiting.session;
-        connection.send(&Request::Do { id, space: *space, key, operation: *operation })?;
+        waiting.connection().send(&Request::Do { id, on, key, operation: *operation })?;
         Ok(waiting)
+    }
+
+    /// Its connection, its request, and whether it watches.
+    pub(crate) fn at(&self) -> (&Arc<Connection>, u64, bool) {
+        (&self.session.connection, self.id, self.is_watch)
+    }
+
+    /// Whether something has come for it, or it has ended.
+    pub(crate) fn has_something(&self) -> bool {
+        let has_found = self.state.try_lock().is_ok_and(|state| state.found.is_some());
+        has_found || self.has_ended.load(Ordering::Relaxed) || self.connection().has_news(self.id)
     }
 
     fn connection(&self) -> &Connection {
@@ -144,7 +168,11 @@ impl Pending for Waiting {
     fn pick_up(self: Box<Self>, visit: Visitor<'_>) -> Result<PickedUp, Fault> {
         let mut state = self.state();
         if state.found.is_none() && !self.has_ended.load(Ordering::Relaxed) {
-            self.told(&mut state, Some(Instant::now()))?;
+            let told = self.told(&mut state, Some(Instant::now()))?;
+            // What was there when it got in line is picked up at once.
+            if told.is_none() && !std::mem::replace(&mut state.has_looked, true) {
+                self.ask(&mut state, &Request::Look { id: self.id })?;
+            }
         }
         let found = state.found.take();
         drop(state);
@@ -153,8 +181,29 @@ impl Pending for Waiting {
             unreachable!("only such an answer is kept")
         };
         self.has_ended.store(true, Ordering::Relaxed);
-        let is_whole = show(self.connection(), (self.id, held), tuples, visit)?;
-        Ok(if is_whole { PickedUp::Seen } else { PickedUp::BrokenOff })
+        let seen = show(self.connection(), (self.id, held), tuples, visit);
+        if self.opens {
+            // Let go when it is dropped, as here if not all was seen.
+            let kept = Box::new(LeftOpen::new(Arc::clone(&self.session), self.id));
+            return Ok(if seen? { PickedUp::Opened(kept) } else { PickedUp::BrokenOff });
+        }
+        Ok(if seen? { PickedUp::Seen } else { PickedUp::BrokenOff })
+    }
+
+    fn in_turn(&self, act: &mut dyn FnMut()) {
+        turn::run(self.connection(), self.id, act);
+    }
+
+    fn wakes(&self, watch: &dyn Pending) -> bool {
+        let Some(watch) = (watch as &dyn Any).downcast_ref::<Self>() else { return false };
+        let is_beside = Arc::ptr_eq(&self.session.connection, &watch.session.connection);
+        if is_beside {
+            self.connection().wake(self.id, watch.id);
+            if self.has_something() {
+                self.connection().rouse(watch.id);
+            }
+        }
+        is_beside
     }
 }
 

@@ -3,16 +3,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tupelo_protocol::{Fault, Found, Opened, Operation, Pending, Remote, Reply, Request, Visitor};
-use tupelo_protocol::{Tuples, code};
+use tupelo_protocol::{
+    Bell, Fault, Found, Kept, LeftOpen, Opened, Operation, Pending, Remote, Reply,
+};
+use tupelo_protocol::{Request, SpaceId, Target, Tuples, Visitor, code};
 use tupelo_shm::own::Own;
 use tupelo_tuple::WhenFull;
 
+use crate::bell::RemoteBell;
 use crate::connection::Connection;
 use crate::connections;
+use crate::kept;
 use crate::pending::Waiting;
 use crate::server::Server;
 use crate::surroundings::{is_interrupted, outside, slice};
+use crate::turn;
 
 /// A space of a server.
 #[derive(Debug)]
@@ -147,49 +152,81 @@ pub(crate) fn unexpected(reply: &Reply<'_>) -> Fault {
 }
 
 impl Remote for RemoteSpace {
-    fn engine(&self) -> &'static str {
-        self.server.endpoint.scheme()
-    }
-
     fn when_full(&self) -> WhenFull {
         self.when_full
     }
 
-    fn identity(&self) -> (u64, u64) {
-        self.session()
-            .map_or((0, 0), |session| (session.connection.number(), u64::from(session.space)))
+    fn identity(&self) -> SpaceId {
+        self.session().map_or(SpaceId { client: 0, space: 0 }, |session| SpaceId {
+            client: session.connection.number(),
+            space: session.space,
+        })
     }
 
     fn call(&self, operation: &Operation<'_>, visit: Visitor<'_>) -> Result<Found, Fault> {
         let session = self.session()?;
-        let connection = &*session.connection;
-        let (id, key) = connection.begin()?;
-        let key = operation.changes().then_some(key);
-        let request = Request::Do { id, space: session.space, key, operation: *operation };
-        let answer = exchange(connection, &request);
-        if answer.as_ref().is_err_and(|fault| fault.has(Fault::INTERRUPTED)) {
-            // What it takes goes back. Lost connections are found out by the next call.
-            let _ = connection.send(&Request::Cancel { id });
-        }
-        connection.forget(id);
-        let answer = answer.map_err(|fault| uncertain(fault, operation))?;
-        match Reply::read(&answer)? {
-            Reply::Done { count, .. } => Ok(Found::Count(count)),
-            Reply::Nothing { .. } => Ok(Found::Nothing),
-            Reply::Refused { fault, .. } => Err(fault),
-            Reply::Found { held, tuples, .. } => {
-                let is_whole = show(connection, (id, held), tuples, visit)?;
-                Ok(if is_whole { Found::Tuples } else { Found::BrokenOff })
-            }
-            other => Err(unexpected(&other)),
-        }
+        call(&session, Target::Space(session.space), operation, visit).map(|(found, _)| found)
+    }
+
+    fn open(&self, operation: &Operation<'_>, visit: Visitor<'_>) -> Result<LeftOpen, Fault> {
+        let session = self.session()?;
+        let (found, id) = call(&session, Target::Space(session.space), operation, visit)?;
+        Ok((
+            found,
+            match found {
+                Found::Count(_) | Found::Tuples => {
+                    Some(Box::new(kept::LeftOpen::new(session, id)) as Box<dyn Kept>)
+                }
+                Found::BrokenOff => {
+                    // A connection that is lost has ended it already.
+                    let _ = session.connection.send(&Request::Cancel { id });
+                    None
+                }
+                Found::Nothing => None,
+            },
+        ))
+    }
+
+    fn bell(&self) -> Result<Box<dyn Bell>, Fault> {
+        Ok(Box::new(RemoteBell::new()?))
     }
 
     fn wait(&self, operation: &Operation<'_>) -> Result<Box<dyn Pending>, Fault> {
         let session = self.session()?;
-        let waiting = Waiting::begin(session, operation)?;
-        Ok(Box::new(waiting))
+        let on = Target::Space(session.space);
+        Ok(Box::new(Waiting::begin(session, on, operation)?))
     }
+}
+
+/// Does an operation that does not wait. Returns what it came to, and its request.
+pub(crate) fn call(
+    session: &Session,
+    on: Target,
+    operation: &Operation<'_>,
+    visit: Visitor<'_>,
+) -> Result<(Found, u64), Fault> {
+    let connection = &*session.connection;
+    let (id, key) = connection.begin()?;
+    let key = operation.changes().then_some(key);
+    let (on, operation) = turn::taken(connection, on, operation);
+    let answer = exchange(connection, &Request::Do { id, on, key, operation });
+    if answer.as_ref().is_err_and(|fault| fault.has(Fault::INTERRUPTED)) {
+        // What it takes goes back. Lost connections are found out by the next call.
+        let _ = connection.send(&Request::Cancel { id });
+    }
+    connection.forget(id);
+    let answer = answer.map_err(|fault| uncertain(fault, &operation))?;
+    let found = match Reply::read(&answer)? {
+        Reply::Done { count, .. } => Found::Count(count),
+        Reply::Nothing { .. } => Found::Nothing,
+        Reply::Refused { fault, .. } => return Err(fault),
+        Reply::Found { held, tuples, .. } => {
+            let is_whole = show(connection, (id, held), tuples, visit)?;
+            if is_whole { Found::Tuples } else { Found::BrokenOff }
+        }
+        other => return Err(unexpected(&other)),
+    };
+    Ok((found, id))
 }
 
 /// A connection that was lost while something was to change: nobody knows whether it has.

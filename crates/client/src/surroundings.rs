@@ -1,5 +1,6 @@
 //! What a language does around a call that waits for a server: it lets go of its lock, and looks for Ctrl-C.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -25,9 +26,25 @@ pub fn surround(surroundings: &'static dyn Surroundings) {
     let _ = SURROUNDINGS.set(surroundings);
 }
 
+thread_local! {
+    /// Whether this thread has nothing to do with the language.
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the calling thread have nothing to do with the language from now on: its calls wait for no interpreter. For threads
+/// that the language knows nothing of.
+pub fn alone() {
+    IS_ALONE.set(true);
+}
+
+/// What there is around the calls of this thread.
+fn surroundings() -> Option<&'static dyn Surroundings> {
+    SURROUNDINGS.get().copied().filter(|_| !IS_ALONE.get())
+}
+
 /// Runs `act` without the lock of the interpreter.
 pub(crate) fn outside<R: Send>(act: impl FnOnce() -> R + Send) -> R {
-    let Some(surroundings) = SURROUNDINGS.get() else { return act() };
+    let Some(surroundings) = surroundings() else { return act() };
     let (mut act, mut result) = (Some(act), None);
     surroundings.without_lock(&mut || result = act.take().map(|act| act()));
     match result {
@@ -38,10 +55,10 @@ pub(crate) fn outside<R: Send>(act: impl FnOnce() -> R + Send) -> R {
 
 /// How long a wait may last until somebody has to look for an interruption; `None`: for ever.
 pub(crate) fn slice() -> Option<Duration> {
-    SURROUNDINGS.get().map(|_| SLICE)
+    surroundings().map(|_| SLICE)
 }
 
 /// Whether the thread shall give up what it waits for.
 pub(crate) fn is_interrupted() -> bool {
-    SURROUNDINGS.get().is_some_and(|surroundings| surroundings.is_interrupted())
+    surroundings().is_some_and(Surroundings::is_interrupted)
 }

@@ -10,6 +10,10 @@ pub mod code {
     pub const VERSION_MISMATCH: &str = "TUP-012";
     /// Over a limit.
     pub const LIMIT_EXCEEDED: &str = "TUP-017";
+    /// The system refused something.
+    pub const SYSTEM: &str = "TUP-020";
+    /// A call that makes no sense.
+    pub const MISUSE: &str = "TUP-019";
     /// What engine there is can not do this.
     pub const UNSUPPORTED: &str = "TUP-022";
     /// What came is no frame of the protocol.
@@ -49,6 +53,11 @@ impl Fault {
     pub fn protocol(message: impl Into<String>) -> Self {
         let hint = "is the other side a tupelo program? docs/protocol.md has every frame";
         Self::new(code::PROTOCOL, message, Some(hint))
+    }
+
+    /// A call that makes no sense.
+    pub fn misuse(message: impl Into<String>, hint: &str) -> Self {
+        Self::new(code::MISUSE, message, Some(hint))
     }
 
     /// Over a limit: `message` says which.

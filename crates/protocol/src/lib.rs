@@ -21,9 +21,12 @@ pub use fault::{Fault, code};
 pub use frames::{FRAME_BYTES_MAX, Frames, HANDSHAKE_BYTES_MAX, frame};
 pub use handshake::{Hello, VERSION, Welcome};
 pub use operation::{
-    Action, Amount, Operation, PutTerms, TemplateBytes, Tuples, TuplesIter, Watched,
+    Action, Amount, Operation, PutTerms, Settlement, SpaceId, SpaceIds, Target, TemplateBytes,
+    Term, Tuples, TuplesIter, Watched,
 };
-pub use remote::{AtEnd, Found, Pending, PickedUp, Remote, Visitor};
+pub use remote::{
+    AtEnd, Bell, Found, Kept, Opened as LeftOpen, Pending, PickedUp, Remote, Visitor,
+};
 pub use reply::Reply;
 pub use request::{Key, Opened, Request};
 pub use rustls;
@@ -31,8 +34,8 @@ pub use tls::Tls;
 
 /// Spaces that one connection may have open (rule B2).
 pub const SPACES_MAX: usize = 1024;
-/// Requests of one connection that may be without their last answer: calls that wait, and takes that are not
-/// acknowledged (rule B2).
+/// Requests of one connection that may be without their last answer, or have left something open: calls that wait, takes
+/// that are not acknowledged, leases, claims, transactions (rule B2).
 pub const REQUESTS_MAX: usize = 65_536;
 /// Bytes of the name of a space.
 pub const NAME_BYTES_MAX: usize = 200;

@@ -6,7 +6,7 @@ use tupelo_tuple::{DecodeError, EncodeError, WhenFull};
 use crate::NAME_BYTES_MAX;
 use crate::fault::Fault;
 use crate::frames::frame;
-use crate::operation::Operation;
+use crate::operation::{Operation, Target};
 use crate::wire::{
     number, optional, read_flag, read_frame, read_number, read_optional, read_text, read_u32,
     read_uuid,
@@ -38,8 +38,8 @@ pub enum Request<'a> {
     Do {
         /// The request.
         id: u64,
-        /// The number of the space.
-        space: u32,
+        /// To which space, or to what an earlier request has left open.
+        on: Target,
         /// There if and only if the operation changes something.
         key: Option<Key>,
         /// What.
@@ -51,7 +51,7 @@ pub enum Request<'a> {
         id: u64,
     },
     /// Gives the request up, whether it was answered or not: a tuple goes back with its identity, age and place (rules T5,
-    /// V3). No answer.
+    /// V3), and what it has left open ends. No answer.
     Cancel {
         /// The request that is given up.
         id: u64,
@@ -132,11 +132,11 @@ impl<'a> Request<'a> {
                 number(out, *id);
                 write::str(out, name)
             }
-            Self::Do { id, space, key, operation } => {
+            Self::Do { id, on, key, operation } => {
                 write::array_header(out, 4 + operation.items())?;
                 number(out, operation.kind());
                 number(out, *id);
-                number(out, u64::from(*space));
+                on.write(out)?;
                 optional(out, *key, |out, key| write::uuid(out, &key.0.to_be_bytes()));
                 operation.write(out)
             }
@@ -180,14 +180,14 @@ impl<'a> Request<'a> {
         reader: &mut Reader<'a>,
         error: DecodeError,
     ) -> Result<Self, DecodeError> {
-        let space = read_u32(reader)?;
+        let on = Target::read(reader)?;
         let keyed = reader.error("a request has a key if it changes something, and else none");
         let key = read_optional(reader, read_uuid)?.map(Key);
         let operation = Operation::read(kind, items - 3, reader)?.ok_or(error)?;
         if key.is_some() != operation.changes() {
             return Err(keyed);
         }
-        Ok(Self::Do { id, space, key, operation })
+        Ok(Self::Do { id, on, key, operation })
     }
 }
 

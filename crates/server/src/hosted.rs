@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use tupelo::{Bell, ConnectOptions, Error, Space, Stat, Waiter};
+use tupelo::{Bell, ConnectOptions, Error, Space, Stat, Subscription, Waiter};
 use tupelo_protocol::Opened;
 
 use crate::Engine;
@@ -153,12 +153,28 @@ impl Hosted {
     /// Has the session told when `waiter` has something. Returns the number by which that ends.
     pub(crate) fn register(&self, waiter: &Waiter, session: Weak<Session>, id: u64) -> u32 {
         let number = self.bell.add(waiter);
+        self.note(number, session, id);
+        number
+    }
+
+    /// As [`Hosted::register`], of a subscription.
+    pub(crate) fn register_subscription(
+        &self,
+        subscription: &Subscription,
+        session: Weak<Session>,
+        id: u64,
+    ) -> u32 {
+        let number = self.bell.add_subscription(subscription);
+        self.note(number, session, id);
+        number
+    }
+
+    fn note(&self, number: u32, session: Weak<Session>, id: u64) {
         let mut waits = self.waits.borrow_mut();
         waits.insert(number, (session, id));
         if waits.len() == 1 {
             self.changed.notify_one();
         }
-        number
     }
 
     /// Tells nobody any more. To be called before the waiter itself goes.

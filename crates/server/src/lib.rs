@@ -3,7 +3,7 @@
 //!
 //! One thread serves all connections. Nobody waits in it: a call that waits is a waiter of the engine, and the bell of its
 //! space tells the thread which of them have something (`hosted.rs`). What a client was given and has not acknowledged is
-//! held for it; with its connection all of that ends: waits, and what was held is back (`session.rs`).
+//! held for it; with its connection all of that ends: waits, what it has left open, and what was held is back (`session.rs`).
 #![forbid(unsafe_code)]
 
 mod answers;
@@ -13,6 +13,7 @@ mod connection;
 mod descriptor;
 mod hosted;
 mod http;
+mod kept;
 mod listener;
 mod outbox;
 mod process;

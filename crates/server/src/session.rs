@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use tupelo::{Claim, Error, Transaction, Waiter};
-use tupelo_protocol::{Fault, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX};
+use tupelo::{Claim, Waiter};
+use tupelo_protocol::{Fault, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX, SpaceId, code};
 
 use crate::Shared;
 use crate::answers::{Answer, Answers};
-use crate::asked;
+use crate::asked::{self, Purpose};
 use crate::hosted::Hosted;
+use crate::kept::{Held, Kept, Pending};
 use crate::outbox::Outbox;
 use crate::rights::{Principal, Right};
 
@@ -21,61 +22,50 @@ pub(crate) struct Session {
     me: Weak<Self>,
     pub(crate) outbox: Outbox,
     answers: Rc<RefCell<Answers>>,
-    principal: Rc<Principal>,
+    pub(crate) principal: Rc<Principal>,
     spaces: RefCell<Vec<Rc<Hosted>>>,
-    /// The requests without their last answer, or whose answer is held.
+    /// The client's number, if it has one.
+    pub(crate) client: Option<u64>,
+    /// The requests without their last answer, or whose answer is held, and those that have left something open.
     requests: RefCell<HashMap<u64, Open>>,
+    /// What is put and not there yet.
+    pub(crate) pending: Pending,
 }
 
 /// A request that the client is not done with.
 pub(crate) enum Open {
-    /// It waits for a tuple.
-    Waits(InLine),
-    /// It watches. It is told once, and again when it has looked.
-    Watches { _line: InLine, was_told: bool, has_more: bool },
+    /// It waits for a tuple, to do this with it.
+    Waits(InLine, Purpose),
+    /// It watches, or waits for room. It is told once, and again when it has looked.
+    Watches { line: Rc<InLine>, was_told: bool, has_more: bool },
     /// It was answered, and what it has found is held until that is acknowledged.
     Holds(Held),
+    /// It was answered, and has left this open.
+    Keeps(Rc<Kept>),
+    /// It waits for events of the subscription that this request has left open.
+    Hears(u64),
 }
 
 /// A place in line in a space.
 pub(crate) struct InLine {
-    hosted: Rc<Hosted>,
+    pub(crate) hosted: Rc<Hosted>,
     number: u32,
     /// Always there, but for the moment in which something is picked up.
     waiter: Option<Waiter>,
-}
-
-/// Tuples that a client was given, and may give back.
-pub(crate) enum Held {
-    /// One.
-    One(Claim),
-    /// Those of one moment.
-    Many(Transaction),
-}
-
-impl Held {
-    /// They are the client's.
-    fn done(&self) -> Result<(), Error> {
-        match self {
-            Self::One(claim) => claim.done(),
-            Self::Many(transaction) => transaction.commit(),
-        }
-    }
-
-    /// They go back as they were.
-    fn give_back(&self) {
-        // What can not be given back is back already, or the space says why at the next call.
-        let _ = match self {
-            Self::One(claim) => claim.give_back(),
-            Self::Many(transaction) => transaction.abort(),
-        };
-    }
 }
 
 impl InLine {
     fn new(hosted: &Rc<Hosted>, waiter: Waiter, session: Weak<Session>, id: u64) -> Self {
         let number = hosted.register(&waiter, session, id);
         Self { hosted: Rc::clone(hosted), number, waiter: Some(waiter) }
+    }
+
+    /// Runs a put for this place in line for room.
+    pub(crate) fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
+        match &self.waiter {
+            Some(waiter) => waiter.in_turn(put),
+            None => put(),
+        }
     }
 }
 
@@ -102,7 +92,9 @@ impl Session {
             answers,
             principal,
             spaces: RefCell::default(),
+            client,
             requests: RefCell::default(),
+            pending: Pending::default(),
         })
     }
 
@@ -124,18 +116,14 @@ impl Session {
                 Ok(()) => self.reply(&Reply::Done { id, count: 1 }),
                 Err(fault) => self.refuse(id, fault),
             },
-            Request::Do { id, space, key, operation } => {
+            Request::Do { id, on, key, operation } => {
                 self.require_new(id)?;
                 let again = key.and_then(|key| self.answers.borrow().get(key).cloned());
                 if let Some(answer) = again {
                     self.answer(id, &answer);
                     return Ok(());
                 }
-                let result = self.space(space).and_then(|hosted| {
-                    let narrowed = self.principal.narrow(&hosted.name, operation)?;
-                    asked::perform(self, &hosted, id, &narrowed.operation())
-                });
-                let answer = match result {
+                let answer = match asked::perform(self, id, on, &operation) {
                     Ok(None) => return Ok(()),
                     Ok(Some(answer)) => answer,
                     Err(fault) => Answer::Refused(fault),
@@ -184,10 +172,25 @@ impl Session {
         Ok((number, hosted))
     }
 
-    fn space(&self, number: u32) -> Result<Rc<Hosted>, Fault> {
+    /// The space that was opened with this number.
+    pub(crate) fn space(&self, number: u32) -> Result<Rc<Hosted>, Fault> {
         let space = self.spaces.borrow().get(number as usize).cloned();
         space
             .ok_or_else(|| Fault::protocol(format!("no space was opened with the number {number}")))
+    }
+
+    /// A space that is named beside another one.
+    pub(crate) fn space_of(&self, id: SpaceId) -> Result<Rc<Hosted>, Fault> {
+        if Some(id.client) != self.client {
+            let message = "one of the spaces was opened on another connection: that was lost";
+            return Err(Fault::new(code::CONNECTION_LOST, message, Some("try again")));
+        }
+        self.space(id.space)
+    }
+
+    /// For who tells this session, as long as it is there.
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        self.me.clone()
     }
 
     fn require_new(&self, id: u64) -> Result<(), Fault> {
@@ -205,9 +208,42 @@ impl Session {
             return Ok(());
         }
         Err(Fault::limit(
-            format!("no more than {REQUESTS_MAX} requests of one connection wait or are held"),
+            format!(
+                "no more than {REQUESTS_MAX} requests of one connection wait, are held, or have left something open"
+            ),
             "end some, or use more connections",
         ))
+    }
+
+    /// What a request has left open.
+    pub(crate) fn kept(&self, request: u64) -> Result<Rc<Kept>, Fault> {
+        match self.requests.borrow().get(&request) {
+            Some(Open::Keeps(kept)) => Ok(Rc::clone(kept)),
+            _ => Err(Fault::misuse(
+                format!("request {request} has left nothing open on this connection"),
+                "it may have ended: begin another one",
+            )),
+        }
+    }
+
+    /// The place in line of a request that watches, or waits for room.
+    pub(crate) fn line(&self, request: u64) -> Option<Rc<InLine>> {
+        match self.requests.borrow().get(&request) {
+            Some(Open::Watches { line, .. }) => Some(Rc::clone(line)),
+            _ => None,
+        }
+    }
+
+    /// Leaves something open, until the client lets it go.
+    pub(crate) fn keep(&self, id: u64, kept: Kept) {
+        self.requests.borrow_mut().insert(id, Open::Keeps(Rc::new(kept)));
+    }
+
+    /// Forgets what a request has left open, if it was ended.
+    pub(crate) fn forget_if_ended(&self, request: u64, kept: &Kept) {
+        if kept.is_ended() {
+            self.requests.borrow_mut().remove(&request);
+        }
     }
 
     fn reply(&self, reply: &Reply<'_>) {
@@ -243,18 +279,52 @@ impl Session {
         self.reply(&Reply::Found { id, held: true, tuples });
     }
 
-    /// Lets a request wait, for a tuple or as a watch.
-    pub(crate) fn wait(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter, watches: bool) {
+    /// Gives a claim to the client, which is open from then on.
+    pub(crate) fn give_claim(&self, id: u64, claim: Claim, hosted: &Rc<Hosted>, tuples: &[u8]) {
+        self.keep(id, Kept::Claim(claim, Rc::clone(hosted), self.pending.share()));
+        let tuples = tupelo_protocol::Tuples::of_encoding(tuples);
+        self.reply(&Reply::Found { id, held: false, tuples });
+    }
+
+    /// Lets a request wait for a tuple.
+    pub(crate) fn wait(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter, purpose: Purpose) {
         let line = InLine::new(hosted, waiter, self.me.clone(), id);
-        let open = if watches {
-            Open::Watches { _line: line, was_told: false, has_more: false }
-        } else {
-            Open::Waits(line)
-        };
+        self.requests.borrow_mut().insert(id, Open::Waits(line, purpose));
+        // It may have been served at once.
+        self.serve_wait(id);
+    }
+
+    /// Lets a request watch, or wait for room.
+    pub(crate) fn watch(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter) {
+        let line = Rc::new(InLine::new(hosted, waiter, self.me.clone(), id));
+        let open = Open::Watches { line, was_told: false, has_more: false };
         self.requests.borrow_mut().insert(id, open);
-        if !watches {
-            // It may have been served at once.
-            self.serve_wait(id);
+    }
+
+    /// Lets a request wait for events of a subscription.
+    pub(crate) fn await_events(&self, id: u64, subscription: u64) {
+        self.requests.borrow_mut().insert(id, Open::Hears(subscription));
+    }
+
+    /// The subscription whose events a request waits for.
+    fn heard_by(&self, id: u64) -> Option<Rc<Kept>> {
+        let requests = self.requests.borrow();
+        let Some(Open::Hears(subscription)) = requests.get(&id) else { return None };
+        match requests.get(subscription) {
+            Some(Open::Keeps(kept)) => Some(Rc::clone(kept)),
+            _ => None,
+        }
+    }
+
+    /// Answers the request that waits for events of a subscription, if there are some.
+    fn tell_events(&self, kept: &Kept) {
+        let Kept::Subscription(heard) = kept else { return };
+        if let Some((id, events)) = heard.serve() {
+            self.requests.borrow_mut().remove(&id);
+            match events {
+                Ok(events) => self.answer(id, &Answer::Found(Rc::new(events))),
+                Err(fault) => self.refuse(id, fault),
+            }
         }
     }
 
@@ -267,10 +337,11 @@ impl Session {
     pub(crate) fn serve_wait(&self, id: u64) {
         let mut requests = self.requests.borrow_mut();
         match requests.get_mut(&id) {
-            Some(Open::Waits(line)) => {
+            Some(Open::Waits(line, purpose)) => {
                 let Some(waiter) = line.waiter.take() else { return };
+                let purpose = purpose.clone();
                 drop(requests);
-                self.pick_up(id, waiter);
+                self.pick_up(id, &purpose, waiter);
             }
             Some(Open::Watches { was_told, has_more, .. }) => {
                 if std::mem::replace(was_told, true) {
@@ -280,23 +351,33 @@ impl Session {
                     self.reply(&Reply::Happened { id });
                 }
             }
+            Some(Open::Keeps(kept)) => {
+                let kept = Rc::clone(kept);
+                drop(requests);
+                self.tell_events(&kept);
+            }
             _ => {}
         }
     }
 
     /// Picks up what a waiter was handed, or leaves it in line.
-    fn pick_up(&self, id: u64, waiter: Waiter) {
-        let picked_up = asked::pick_up(waiter);
+    fn pick_up(&self, id: u64, purpose: &Purpose, waiter: Waiter) {
+        let picked_up = asked::pick_up(self, purpose, waiter);
         let open = self.requests.borrow_mut().remove(&id);
-        let Some(Open::Waits(mut line)) = open else { return };
+        let Some(Open::Waits(mut line, purpose)) = open else { return };
         match picked_up {
             Ok(asked::PickedUp::Waits(waiter)) => {
                 line.waiter = Some(waiter);
-                self.requests.borrow_mut().insert(id, Open::Waits(line));
+                self.requests.borrow_mut().insert(id, Open::Waits(line, purpose));
             }
-            Ok(asked::PickedUp::Taken(claim, tuples)) => {
+            Ok(asked::PickedUp::Held(held, tuples)) => {
                 drop(line);
-                self.give(id, Held::One(claim), &tuples);
+                self.give(id, held, &tuples);
+            }
+            Ok(asked::PickedUp::Claimed(claim, tuples)) => {
+                let hosted = Rc::clone(&line.hosted);
+                drop(line);
+                self.give_claim(id, claim, &hosted, &tuples);
             }
             Ok(asked::PickedUp::Read(tuples)) => {
                 self.answer(id, &Answer::Found(Rc::new(tuples)));
@@ -320,16 +401,38 @@ impl Session {
     }
 
     fn give_up(&self, id: u64) {
+        if let Some(kept) = self.heard_by(id)
+            && let Kept::Subscription(heard) = &*kept
+        {
+            heard.end_wait();
+        }
         let open = self.requests.borrow_mut().remove(&id);
-        if let Some(Open::Holds(held)) = open {
-            held.give_back();
+        match open {
+            Some(Open::Holds(held)) => held.give_back(),
+            Some(Open::Keeps(kept)) => self.let_go(&kept),
+            _ => {}
+        }
+    }
+
+    /// Lets go of what a request has left open, and answers who waits for it.
+    fn let_go(&self, kept: &Kept) {
+        kept.let_go();
+        if let Kept::Subscription(heard) = kept
+            && let Some(waits) = heard.waits()
+        {
+            self.requests.borrow_mut().remove(&waits);
+            self.reply(&Reply::Nothing { id: waits });
         }
     }
 
     /// Has a request that waits look now, and answers it if there is something. Returns whether it still waits.
     fn look_now(&self, id: u64, is_last: bool) -> bool {
+        if let Some(kept) = self.heard_by(id) {
+            self.tell_events(&kept);
+            return self.heard_by(id).is_some();
+        }
         let requests = self.requests.borrow();
-        let Some(Open::Waits(InLine { waiter: Some(waiter), .. })) = requests.get(&id) else {
+        let Some(Open::Waits(InLine { waiter: Some(waiter), .. }, _)) = requests.get(&id) else {
             return false;
         };
         let now = Some(Duration::ZERO);
@@ -343,7 +446,7 @@ impl Session {
                 self.refuse(id, Fault::from(error));
             }
         }
-        matches!(self.requests.borrow().get(&id), Some(Open::Waits(_)))
+        matches!(self.requests.borrow().get(&id), Some(Open::Waits(..)))
     }
 
     /// Ends a wait. One that was answered meanwhile has had its last answer.
@@ -372,9 +475,14 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        for (_, open) in self.requests.borrow_mut().drain() {
-            if let Open::Holds(held) = open {
-                held.give_back();
+        let mut requests = self.requests.take();
+        // First: what is given back is not for those who wait here.
+        requests.retain(|_, open| matches!(open, Open::Holds(_) | Open::Keeps(_)));
+        for open in requests.values() {
+            match open {
+                Open::Holds(held) => held.give_back(),
+                Open::Keeps(kept) => kept.end(),
+                Open::Waits(..) | Open::Watches { .. } | Open::Hears(_) => {}
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::subscribe::Subscription;
+use crate::subscribe::{Inner as Events, Subscription};
 use crate::wait::Waiter;
 
 /// Tells its one owner which of many waiters have something. An event loop [listens](Bell::listen) and then waits
@@ -30,8 +30,20 @@ use crate::wait::Waiter;
 #[derive(Debug)]
 pub struct Bell {
     space: Space,
-    bell: tupelo_engine::Bell,
+    inner: Inner,
 }
+
+/// Whose calls it is rung for.
+#[derive(Debug)]
+enum Inner {
+    /// Those of an engine here.
+    Here(tupelo_engine::Bell),
+    /// Those that wait elsewhere.
+    There(Box<dyn tupelo_protocol::Bell>),
+}
+
+/// How long the owner of a bell that waits elsewhere may wait before it looks around, whether the handle was closed.
+const NEXT_LOOK: Duration = Duration::from_millis(100);
 
 impl Space {
     /// Gets a bell.
@@ -41,10 +53,11 @@ impl Space {
     /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2); [`Error::System`] if there can be no
     /// socket.
     pub fn bell(&self) -> Result<Bell, Error> {
-        Ok(Bell {
-            space: self.clone(),
-            bell: self.engine_for("bells, which tupelo.aio waits by,")?.bell()?,
-        })
+        let inner = match self.local() {
+            Some(engine) => Inner::Here(engine.bell()?),
+            None => Inner::There(self.remote()?.bell()?),
+        };
+        Ok(Bell { space: self.clone(), inner })
     }
 }
 
@@ -54,49 +67,72 @@ impl Bell {
     ///
     /// # Panics
     ///
-    /// If it is in line at a server, whose spaces have no bells.
+    /// If it is one of a space of another kind.
     pub fn add(&self, waiter: &Waiter) -> u32 {
-        let Some(waiter) = waiter.local() else {
-            panic!("a bell is rung for waiters of its own space, which is here")
-        };
-        self.bell.add(waiter)
+        match (&self.inner, waiter.local(), waiter.elsewhere()) {
+            (Inner::Here(bell), Some(waiter), _) => bell.add(waiter),
+            (Inner::There(bell), _, Some(place)) => foreign(bell.add(Some(&*place.pending))),
+            _ => foreign(None),
+        }
     }
 
     /// As [`Bell::add`], of a subscription of the same space.
     pub fn add_subscription(&self, subscription: &Subscription) -> u32 {
-        self.bell.add(subscription.inner().waiter())
+        match (&self.inner, subscription.inner()) {
+            (Inner::Here(bell), Events::Here(events)) => bell.add(events.waiter()),
+            (Inner::There(bell), Events::There(events)) => foreign(events.ring(&**bell)),
+            _ => foreign(None),
+        }
     }
 
     /// Forgets the waiter or the subscription with this number. To be called before the waiter itself goes.
     pub fn remove(&self, number: u32) {
-        self.bell.remove(number);
+        match &self.inner {
+            Inner::Here(bell) => bell.remove(number),
+            Inner::There(bell) => bell.remove(number),
+        }
     }
 
     /// The waiters that something may have happened to since the last call; one may be told of in vain.
     pub fn drain(&self) -> Vec<u32> {
-        self.bell.drain()
+        match &self.inner {
+            Inner::Here(bell) => bell.drain(),
+            Inner::There(bell) => bell.drain(),
+        }
     }
 
     /// Says that the owner is about to wait for the file descriptor. Returns false if something has happened
     /// already: then drain, and listen again.
     #[must_use]
     pub fn listen(&self) -> bool {
-        self.bell.listen()
+        match &self.inner {
+            Inner::Here(bell) => bell.listen(),
+            Inner::There(bell) => bell.listen(),
+        }
     }
 
     /// Sleeps until the bell rings, or for `slice`.
     pub fn sleep(&self, slice: Duration) {
-        self.bell.sleep(slice);
+        match &self.inner {
+            Inner::Here(bell) => bell.sleep(slice),
+            Inner::There(bell) => bell.sleep(slice),
+        }
     }
 
     /// How long the owner may wait before it looks around.
     pub fn next_look(&self) -> Duration {
-        self.bell.next_look()
+        match &self.inner {
+            Inner::Here(bell) => bell.next_look(),
+            Inner::There(_) => NEXT_LOOK,
+        }
     }
 
     /// Says that the owner does not wait any more, until it listens or sleeps again: somebody else then keeps the time.
     pub fn rest(&self) {
-        self.bell.rest();
+        match &self.inner {
+            Inner::Here(bell) => bell.rest(),
+            Inner::There(bell) => bell.rest(),
+        }
     }
 
     /// Does what blocked callers do now and then, and returns the waiters that have a tuple, whether or not the
@@ -107,7 +143,10 @@ impl Bell {
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
     pub fn look(&self) -> Result<Vec<u32>, Error> {
         self.space.require_open()?;
-        Ok(self.bell.look()?)
+        match &self.inner {
+            Inner::Here(bell) => Ok(bell.look()?),
+            Inner::There(bell) => Ok(bell.drain()),
+        }
     }
 
     /// As [`Bell::look`], for an owner of whose waiters one has waited long enough: also what a process held that died just
@@ -118,12 +157,24 @@ impl Bell {
     /// As [`Bell::look`].
     pub fn last_look(&self) -> Result<Vec<u32>, Error> {
         self.space.require_open()?;
-        Ok(self.bell.last_look()?)
+        match &self.inner {
+            Inner::Here(bell) => Ok(bell.last_look()?),
+            Inner::There(bell) => Ok(bell.drain()),
+        }
     }
+}
+
+/// The number of a waiter that is one of the bell's space.
+fn foreign(number: Option<u32>) -> u32 {
+    let Some(number) = number else { panic!("a bell is rung for waiters of its own space") };
+    number
 }
 
 impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        match &self.inner {
+            Inner::Here(bell) => bell.as_fd(),
+            Inner::There(bell) => bell.descriptor(),
+        }
     }
 }

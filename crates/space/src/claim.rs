@@ -4,12 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tupelo_engine::{Claim as HeldClaim, ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
+use tupelo_protocol::{Settlement, Term};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
 use crate::error::Error;
 use crate::heartbeat::{Beat, Beaten, KeepAlive};
-use crate::wait::{Lifted, Outcome, Waiter, lift};
+use crate::remote::claim::RemoteClaim;
+use crate::wait::{Lifted, Outcome, Place, Waiter, lift};
 
 /// A tuple in this process's hands until it is [`done`](Claim::done) with. It goes back to its old place if the claim
 /// is [aborted](Claim::abort) or dropped, if the process dies, or if it is silent for longer than its `ttl`.
@@ -32,11 +34,21 @@ use crate::wait::{Lifted, Outcome, Waiter, lift};
 /// ```
 #[derive(Debug)]
 pub struct Claim {
-    held: HeldClaim<Space>,
+    held: Held,
     ttl: Duration,
-    /// What appears with `done` (rule K4); as a rule nothing. Locked also while the claim is settled, so that what is put
+    /// What appears with `done` (rule K4); as a rule nothing. Not for one that is elsewhere: what is put under it is there, and
+    /// a lock must not be held while somebody waits who may need the lock of an interpreter. Locked also while the claim is settled, so that what is put
     /// at that moment either appears or is refused.
     puts: Mutex<Vec<Tuple>>,
+}
+
+/// Where a claim is held.
+#[derive(Debug)]
+enum Held {
+    /// In an engine here.
+    Here(HeldClaim<Space>),
+    /// Elsewhere.
+    There(RemoteClaim),
 }
 
 /// Renews a claim, which ends without it.
@@ -52,6 +64,21 @@ impl Beat for Renewal {
             Ok(false) => Beaten::Later,
             Err(ClaimLost { .. } | ClaimForked) => Beaten::Ended,
             Ok(true) | Err(_) => Beaten::Renewed,
+        }
+    }
+}
+
+/// As [`Renewal`], of a claim that is elsewhere.
+struct RemoteRenewal {
+    claim: crate::remote::claim::Renewal,
+    ttl: Duration,
+}
+
+impl Beat for RemoteRenewal {
+    fn beat(&self) -> Beaten {
+        match self.claim.prolong(self.ttl) {
+            Err(Error::ClaimLost { .. } | Error::Misuse { .. }) => Beaten::Ended,
+            Ok(()) | Err(_) => Beaten::Renewed,
         }
     }
 }
@@ -80,8 +107,11 @@ impl Space {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
-        self.engine_for("claims")?; // it is open
         require_attempts(terms)?;
+        if self.local().is_none() {
+            let claimed = self.claim_remotely(template, order, terms, sink)?;
+            return Ok(claimed.map(|(claim, result)| (Claim::remote(claim, terms), result)));
+        }
         let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
         let claimed = lift(HeldClaim::begin(self, template, order, terms, sink))?;
         Ok(claimed.map(|(claim, result)| (Claim::new(claim, terms), result)))
@@ -106,7 +136,7 @@ impl Space {
             return Ok(claimed);
         }
         if timeout != Some(Duration::ZERO) {
-            let waiter = self.claimant(template, terms.ttl)?;
+            let waiter = self.claimant(template, terms)?;
             let finish = |waiter: Waiter| waiter.finish_claim(terms, &mut once);
             if let Some(claimed) = waiter.finish_within(timeout, finish)? {
                 return Ok(claimed);
@@ -115,14 +145,21 @@ impl Space {
         Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())
     }
 
-    /// Gets in line to claim a match. What is handed over is kept for `ttl`, and at least a tenth of a second; if this
-    /// process has not picked it up by then, it goes to the next in line, and this waiter is behind all others (rule K2).
+    /// Gets in line to claim a match on `terms`, by [`Waiter::finish_claim`]. What is handed over is kept for its `ttl`, and
+    /// at least a tenth of a second; if this process has not picked it up by then, it goes to the next in line, and this waiter
+    /// is behind all others (rule K2).
     ///
     /// # Errors
     ///
-    /// As [`Space::waiter`].
-    pub fn claimant(&self, template: &[TemplateRef<'_>], ttl: Duration) -> Result<Waiter, Error> {
-        Ok(Waiter::new(self, self.engine_for("claims")?.claimant(template, ttl)?))
+    /// As [`Space::waiter`]; [`Error::Misuse`] for `attempts_max` 0.
+    pub fn claimant(
+        &self,
+        template: &[TemplateRef<'_>],
+        terms: &ClaimTerms,
+    ) -> Result<Waiter, Error> {
+        require_attempts(terms)?;
+        let Some(engine) = self.local() else { return self.claimant_remotely(template, terms) };
+        Ok(Waiter::new(self, engine.claimant(template, terms.ttl)?))
     }
 
     /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
@@ -136,7 +173,7 @@ impl Space {
         template: &[TemplateRef<'_>],
         mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let engine = self.engine_for("dead letters")?;
+        let Some(engine) = self.local() else { return self.dead_remotely(template, sink) };
         lift(engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller)))
     }
 
@@ -147,7 +184,8 @@ impl Space {
     ///
     /// [`Error::SpaceFull`], [`Error::TransactionTooBig`], and what a space says: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine_for("dead letters")?.requeue(template)?)
+        let Some(engine) = self.local() else { return self.requeue_remotely(template) };
+        Ok(engine.requeue(template)?)
     }
 }
 
@@ -165,7 +203,15 @@ impl Waiter {
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
         self.require_take()?;
-        let (space, waiter) = self.into_parts("claims")?;
+        let (space, waiter) = match self.into_parts() {
+            (space, Place::Local(waiter)) => (space, waiter),
+            (space, Place::Remote(place)) => {
+                return Ok(match space.finish_claim_remotely(place, terms, sink)? {
+                    Ok((claim, result)) => Outcome::Done((Claim::remote(claim, terms), result)),
+                    Err(place) => Outcome::Waits(Waiter::remote(&space, place)),
+                });
+            }
+        };
         let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
         let outcome = lift(waiter.finish_claim_for(&space, terms, sink))?;
         Ok(match space.outcome(outcome) {
@@ -175,24 +221,50 @@ impl Waiter {
     }
 }
 
+impl Held {
+    fn space(&self) -> &Space {
+        match self {
+            Self::Here(claim) => claim.handle(),
+            Self::There(claim) => claim.space(),
+        }
+    }
+
+    fn require_open(&self) -> Result<(), tupelo_engine::Error> {
+        match self {
+            Self::Here(claim) => claim.require_open(),
+            Self::There(claim) => claim.require_open(),
+        }
+    }
+}
+
 impl Claim {
     fn new(held: HeldClaim<Space>, terms: &ClaimTerms) -> Self {
-        Self { held, ttl: terms.ttl, puts: Mutex::default() }
+        Self { held: Held::Here(held), ttl: terms.ttl, puts: Mutex::default() }
+    }
+
+    fn remote(held: RemoteClaim, terms: &ClaimTerms) -> Self {
+        Self { held: Held::There(held), ttl: terms.ttl, puts: Mutex::default() }
     }
 
     fn space(&self) -> &Space {
-        self.held.handle()
+        self.held.space()
     }
 
     /// The number of the claim: greater than that of every earlier one in the space (rule K1). What the holder
     /// writes elsewhere can carry it, so that a late writer is known.
     pub fn fence(&self) -> u64 {
-        self.held.fence()
+        match &self.held {
+            Held::Here(claim) => claim.fence(),
+            Held::There(claim) => claim.fence(),
+        }
     }
 
     /// Which attempt at the tuple this is, from 1.
     pub fn attempt(&self) -> u32 {
-        self.held.attempt()
+        match &self.held {
+            Held::Here(claim) => claim.attempt(),
+            Held::There(claim) => claim.attempt(),
+        }
     }
 
     /// Holds a tuple back until the claim is done, when it appears with that (rule K4). Whatever else ends the claim
@@ -203,13 +275,18 @@ impl Claim {
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`]; [`Error::LimitExceeded`], or
     /// [`Error::SpaceFull`], for what could never be stored.
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        self.space().engine()?;
+        self.space().require_open()?;
         self.held.require_open()?;
         let tuple = tuple.into();
-        self.held.check(tuple)?;
-        let tuple = tuple.to_tuple()?;
-        self.puts()?.push(tuple);
-        Ok(())
+        match &self.held {
+            Held::Here(claim) => {
+                claim.check(tuple)?;
+                let tuple = tuple.to_tuple()?;
+                self.puts()?.push(tuple);
+                Ok(())
+            }
+            Held::There(claim) => claim.put(tuple),
+        }
     }
 
     /// What was put so far, for a claim that is open and stays so, but for who has the lock.
@@ -224,7 +301,10 @@ impl Claim {
     /// Discards what was put under the claim, which goes on: for a holder whose results never fit into the space, and
     /// who has something smaller to say. Returns how many tuples that were; none if the claim has ended.
     pub fn discard_puts(&self) -> usize {
-        self.puts().map_or(0, |mut puts| puts.drain(..).count())
+        match &self.held {
+            Held::Here(_) => self.puts().map_or(0, |mut puts| puts.drain(..).count()),
+            Held::There(claim) => claim.discard(),
+        }
     }
 
     /// Consumes the tuple; what was put under the claim appears at the same moment.
@@ -235,13 +315,17 @@ impl Claim {
     /// [`Space::put_all`]: nothing was put, and the tuple is still claimed. [`Error::Misuse`] if the claim was done
     /// or aborted before.
     pub fn done(&self) -> Result<(), Error> {
-        self.space().engine()?;
+        self.space().require_open()?;
         self.space().patiently(|| {
+            let claim = match &self.held {
+                Held::There(claim) => return claim.settle(Settlement::Done { turn: None }),
+                Held::Here(claim) => claim,
+            };
             let mut puts = self.puts()?;
             if puts.is_empty() {
-                return Ok(self.held.done(&[])?);
+                return Ok(claim.done(&[])?);
             }
-            with_all_tuples(&puts, |tuples| self.held.done(tuples))??;
+            with_all_tuples(&puts, |tuples| claim.done(tuples))??;
             puts.clear();
             Ok(())
         })
@@ -254,9 +338,13 @@ impl Claim {
     ///
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
-        self.space().engine()?;
+        self.space().require_open()?;
+        let claim = match &self.held {
+            Held::There(claim) => return claim.settle(Settlement::Abort { reason }),
+            Held::Here(claim) => claim,
+        };
         let mut puts = self.puts()?;
-        self.held.abort(reason)?;
+        claim.abort(reason)?;
         puts.clear();
         Ok(())
     }
@@ -268,9 +356,13 @@ impl Claim {
     ///
     /// As [`Claim::done`].
     pub fn give_back(&self) -> Result<(), Error> {
-        self.space().engine()?;
+        self.space().require_open()?;
+        let claim = match &self.held {
+            Held::There(claim) => return claim.settle(Settlement::GiveBack),
+            Held::Here(claim) => claim,
+        };
         let mut puts = self.puts()?;
-        self.held.give_back()?;
+        claim.give_back()?;
         puts.clear();
         Ok(())
     }
@@ -281,8 +373,26 @@ impl Claim {
     ///
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Option<Duration>) -> Result<(), Error> {
-        self.space().engine()?;
-        Ok(self.held.extend(ttl.unwrap_or(self.ttl))?)
+        self.space().require_open()?;
+        let ttl = ttl.unwrap_or(self.ttl);
+        match &self.held {
+            Held::Here(claim) => Ok(claim.extend(ttl)?),
+            Held::There(claim) => claim.change(Term::Renew(Some(ttl))),
+        }
+    }
+
+    /// As [`Claim::extend`], and never shortens it: for who renews it beside others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::extend`].
+    pub fn prolong(&self, ttl: Duration) -> Result<(), Error> {
+        self.space().require_open()?;
+        self.held.require_open()?;
+        match &self.held {
+            Held::Here(claim) => Ok(claim.renewal().prolong(ttl)?),
+            Held::There(claim) => claim.change(Term::Prolong(ttl)),
+        }
     }
 
     /// Whether the claim was done or aborted, or found lost by one of these.
@@ -293,7 +403,7 @@ impl Claim {
     /// Whether dropping the claim gives its tuple back: it is this process's, nothing has ended it that is known here, and
     /// the space is open.
     pub fn is_open(&self) -> bool {
-        self.held.require_open().is_ok() && self.space().engine().is_ok()
+        self.held.require_open().is_ok() && self.space().require_open().is_ok()
     }
 
     /// How long the holder may be silent.
@@ -309,13 +419,24 @@ impl Claim {
     /// [`Error::ClaimLost`] (rule K3). [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`];
     /// [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
-        self.space().engine()?;
+        self.space().require_open()?;
         self.held.require_open()?;
-        let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
+        let (ttl, heart) = (self.ttl, self.space().heart());
         // The thread renews it for the first time after a third of the ttl, and less than that may be left.
-        if !renewal.claim.is_fresh(self.ttl) {
-            renewal.claim.prolong(self.ttl)?;
+        match &self.held {
+            Held::Here(claim) => {
+                let renewal = Renewal { claim: claim.renewal(), ttl };
+                if !renewal.claim.is_fresh(ttl) {
+                    renewal.claim.prolong(ttl)?;
+                }
+                heart.keep(renewal, ttl)
+            }
+            Held::There(claim) => {
+                if !claim.is_fresh(ttl) {
+                    claim.change(Term::Prolong(ttl))?;
+                }
+                heart.keep(RemoteRenewal { claim: claim.renewal(), ttl }, ttl)
+            }
         }
-        self.space().heart().keep(renewal, self.ttl)
     }
 }

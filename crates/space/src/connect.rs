@@ -237,6 +237,17 @@ impl Space {
         }
     }
 
+    /// Whether one step can change both: they are here, or of one server.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        match (&self.inner.backend, &other.inner.backend) {
+            (Backend::Local(_), Backend::Local(_)) => true,
+            (Backend::Remote(one), Backend::Remote(other)) => {
+                one.identity().client == other.identity().client
+            }
+            _ => false,
+        }
+    }
+
     /// Ends the use of this handle and its clones: later calls are refused. The space stays.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Relaxed);
@@ -255,16 +266,10 @@ impl Space {
         }
     }
 
-    /// The engine, for `what` only an engine does.
-    #[inline]
-    pub(crate) fn engine_for(&self, what: &'static str) -> Result<&Arc<Engine>, Error> {
-        self.local().ok_or_else(|| self.no_engine(what))
-    }
-
-    /// The engine, for what comes after something that only an engine does.
+    /// The engine, for what comes after something that only an engine here does: if there is none, the handle was closed.
     #[inline]
     pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Error> {
-        self.engine_for("this call")
+        self.local().ok_or_else(|| self.closed_error())
     }
 
     /// Refuses if the handle was closed.
@@ -272,15 +277,6 @@ impl Space {
     pub(crate) fn require_open(&self) -> Result<(), Error> {
         let closed = self.inner.closed.load(Ordering::Relaxed);
         if closed { Err(self.closed_error()) } else { Ok(()) }
-    }
-
-    /// Why there is no engine here.
-    #[cold]
-    fn no_engine(&self, what: &'static str) -> Error {
-        match (&self.inner.backend, self.require_open()) {
-            (Backend::Remote(remote), Ok(())) => crate::remote::unsupported(what, remote.engine()),
-            (_, refused) => refused.err().unwrap_or_else(|| self.closed_error()),
-        }
     }
 
     /// What renews the claims and leases of this handle.

@@ -172,6 +172,8 @@ impl Shared {
     }
 
     fn run(&self) {
+        // An interpreter that is busy is no reason to let a claim at a server run out.
+        tupelo_client::alone();
         let mut state = self.lock();
         while !state.is_over() {
             let now = Instant::now();

@@ -4,18 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tupelo_engine::{Engine, LeaseTerms};
+use tupelo_protocol::{Kept, Term};
 use tupelo_tuple::TupleRef;
 
 use crate::connect::Space;
 use crate::error::Error;
 use crate::heartbeat::{Beat, Beaten, KeepAlive};
+use crate::remote::lease as elsewhere;
 
 /// A tuple that was put on terms: it can be renewed, and cancelled. The tuple stays whatever becomes of this handle.
 #[derive(Clone, Debug)]
 pub struct Lease {
     space: Space,
-    held: tupelo_engine::Lease,
+    held: Held,
     length: Option<Duration>,
+}
+
+/// Where a lease is kept.
+#[derive(Clone, Debug)]
+enum Held {
+    /// In an engine here.
+    Here(tupelo_engine::Lease),
+    /// Elsewhere.
+    There(Arc<dyn Kept>),
 }
 
 /// Renews a lease, whatever becomes of its handle.
@@ -35,6 +46,21 @@ impl Beat for Renewal {
     }
 }
 
+/// As [`Renewal`], of a lease that is elsewhere.
+struct RemoteRenewal {
+    lease: Arc<dyn Kept>,
+    length: Duration,
+}
+
+impl Beat for RemoteRenewal {
+    fn beat(&self) -> Beaten {
+        match elsewhere::change(&*self.lease, Term::Prolong(self.length)) {
+            Err(Error::LeaseExpired { .. } | Error::Misuse { .. }) => Beaten::Ended,
+            Ok(()) | Err(_) => Beaten::Renewed,
+        }
+    }
+}
+
 impl Space {
     /// Stores a tuple that disappears when its lease ends, becomes visible later, or both. The length of a lease
     /// counts from when the tuple is visible.
@@ -49,11 +75,14 @@ impl Space {
         terms: &LeaseTerms,
     ) -> Result<Lease, Error> {
         let tuple = tuple.into();
-        let lease = match self.engine_for("the lease of one tuple")?.put_leased(tuple, terms) {
-            Ok(lease) => lease,
-            Err(error) => self.put_leased_patiently(tuple, terms, error.into())?,
+        let held = match self.local().map(|engine| engine.put_leased(tuple, terms)) {
+            Some(Ok(lease)) => Held::Here(lease),
+            Some(Err(error)) => {
+                Held::Here(self.put_leased_patiently(tuple, terms, error.into())?)
+            }
+            None => Held::There(self.put_leased_remotely(tuple, terms)?),
         };
-        Ok(Lease { space: self.clone(), held: lease, length: terms.lease })
+        Ok(Lease { space: self.clone(), held, length: terms.lease })
     }
 
     /// As [`Space::put_otherwise`].
@@ -94,7 +123,11 @@ impl Lease {
     ///
     /// [`Error::LeaseExpired`] if it is not there any more.
     pub fn expires_in(&self) -> Result<Option<Duration>, Error> {
-        Ok(self.space.engine()?.expires_in(&self.held)?)
+        self.space.require_open()?;
+        match &self.held {
+            Held::Here(lease) => Ok(self.space.engine()?.expires_in(lease)?),
+            Held::There(lease) => elsewhere::expires_in(&**lease),
+        }
     }
 
     /// Lets the tuple stay for `length` from now; `None`: for ever (rule L2).
@@ -103,7 +136,24 @@ impl Lease {
     ///
     /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken.
     pub fn renew(&self, length: Option<Duration>) -> Result<(), Error> {
-        Ok(self.space.engine()?.renew(&self.held, length)?)
+        self.space.require_open()?;
+        match &self.held {
+            Held::Here(lease) => Ok(self.space.engine()?.renew(lease, length)?),
+            Held::There(lease) => elsewhere::change(&**lease, Term::Renew(length)),
+        }
+    }
+
+    /// As [`Lease::renew`], and never shortens it: for who renews it beside others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lease::renew`].
+    pub fn prolong(&self, length: Duration) -> Result<(), Error> {
+        self.space.require_open()?;
+        match &self.held {
+            Held::Here(lease) => Ok(self.space.engine()?.prolong(lease, length)?),
+            Held::There(lease) => elsewhere::change(&**lease, Term::Prolong(length)),
+        }
     }
 
     /// As [`Lease::renew`], for as long as at first.
@@ -122,7 +172,11 @@ impl Lease {
     /// [`Error::LeaseExpired`] if it is not there any more, or somebody has it in hands: claimed, taken in an open
     /// transaction, or handed to a blocked take. Nothing has changed then, and its lease goes on.
     pub fn cancel(&self) -> Result<(), Error> {
-        Ok(self.space.engine()?.cancel(&self.held)?)
+        self.space.require_open()?;
+        match &self.held {
+            Held::Here(lease) => Ok(self.space.engine()?.cancel(lease)?),
+            Held::There(lease) => elsewhere::change(&**lease, Term::Cancel),
+        }
     }
 
     /// Renews the lease, and does so again by a thread of its own as long as the returned guard lives, whatever becomes of
@@ -137,10 +191,17 @@ impl Lease {
             problem: "this lease never ends: there is nothing to keep alive".into(),
             hint: Some("put the tuple with a lease".into()),
         })?;
-        let engine = Arc::clone(self.space.engine()?);
-        let renewal = Renewal { engine, lease: self.held, length };
         // As in [`Claim::keep_alive`](crate::Claim::keep_alive): less may be left than until the thread renews it.
-        renewal.engine.prolong(&renewal.lease, length)?;
-        self.space.heart().keep(renewal, length)
+        self.prolong(length)?;
+        match &self.held {
+            Held::Here(lease) => {
+                let engine = Arc::clone(self.space.engine()?);
+                self.space.heart().keep(Renewal { engine, lease: *lease, length }, length)
+            }
+            Held::There(lease) => {
+                let lease = Arc::clone(lease);
+                self.space.heart().keep(RemoteRenewal { lease, length }, length)
+            }
+        }
     }
 }

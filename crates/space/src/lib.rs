@@ -25,6 +25,7 @@ mod announced;
 mod bell;
 mod claim;
 mod connect;
+mod elsewhere;
 mod error;
 mod explain;
 mod fault;

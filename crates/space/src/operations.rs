@@ -6,6 +6,7 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
+use crate::remote::scan::RemoteScan;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
 use tupelo_engine::{LeaseTerms, Order, sink_once};
 use tupelo_protocol::Action;
@@ -350,18 +351,25 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// As [`Space::put`] of `other`: nothing was moved.
+    /// As [`Space::put`] of `other`: nothing was moved. [`Error::Misuse`] if the two are of different servers, or one of them is
+    /// here.
     pub fn move_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine_for("move_to")?.move_to(other.engine_for("move_to")?, template)?)
+        match (self.local(), other.local()) {
+            (Some(engine), Some(other)) => Ok(engine.move_to(other, template)?),
+            _ => self.transfer_remotely(other, true, template),
+        }
     }
 
     /// Copies the matches of one moment into `other` (rule O7). Returns how many.
     ///
     /// # Errors
     ///
-    /// As [`Space::put`] of `other`: nothing was copied.
+    /// As [`Space::put`] of `other`: nothing was copied. [`Error::Misuse`] as for [`Space::move_to`].
     pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine_for("copy_to")?.copy_to(other.engine_for("copy_to")?, template)?)
+        match (self.local(), other.local()) {
+            (Some(engine), Some(other)) => Ok(engine.copy_to(other, template)?),
+            _ => self.transfer_remotely(other, false, template),
+        }
     }
 
     /// The classes of entries in the space that have this name, also of such as are all taken (rule M7). There
@@ -381,15 +389,26 @@ impl Space {
     ///
     /// [`Error::SpaceClosed`].
     pub fn scan(&self, template: &Template) -> Result<Scan, Error> {
-        let scan = self.engine_for("scan")?.scan(template.clone());
-        Ok(Scan { space: self.clone(), scan })
+        let inner = match self.local() {
+            Some(engine) => ScanInner::Here(engine.scan(template.clone())),
+            None => ScanInner::There(RemoteScan::begin(self, template)?),
+        };
+        Ok(Scan { space: self.clone(), inner })
     }
 }
 
 /// A walk through the matches of a space. A tuple that is present throughout is returned exactly once.
 pub struct Scan {
     space: Space,
-    scan: tupelo_engine::Scan,
+    inner: ScanInner,
+}
+
+/// Where a walk is.
+enum ScanInner {
+    /// In an engine here.
+    Here(tupelo_engine::Scan),
+    /// Elsewhere.
+    There(RemoteScan),
 }
 
 impl Scan {
@@ -414,7 +433,12 @@ impl Scan {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         self.space.require_open()?;
-        lift(self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
+        match &mut self.inner {
+            ScanInner::Here(scan) => {
+                lift(scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
+            }
+            ScanInner::There(scan) => scan.next_batch(at_most, sink),
+        }
     }
 }
 

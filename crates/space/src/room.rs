@@ -44,8 +44,8 @@ impl Space {
     ///
     /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2).
     pub fn room(&self) -> Result<Waiter, Error> {
-        let waiter = self.engine_for("to wait for room")?.room()?;
-        Ok(Waiter::new(self, waiter))
+        let Some(engine) = self.local() else { return self.room_remotely() };
+        Ok(Waiter::new(self, engine.room()?))
     }
 
     /// Runs `put`, any verb that may find the space full, until it finds room, waiting for that up to `timeout`
@@ -122,9 +122,17 @@ impl Space {
 impl Waiter {
     /// Runs a put for this place in line for room ([`Space::room`]): what room was made for it, it may use.
     pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
-        match self.local() {
-            Some(waiter) => waiter.in_turn(put),
-            None => put(),
+        match (self.local(), self.elsewhere()) {
+            (Some(waiter), _) => waiter.in_turn(put),
+            (None, None) => put(),
+            (None, Some(place)) => {
+                let (mut put, mut result) = (Some(put), None);
+                place.pending.in_turn(&mut || result = put.take().map(|put| put()));
+                match result {
+                    Some(result) => result,
+                    None => unreachable!("a turn runs what it is given"),
+                }
+            }
         }
     }
 }

@@ -87,7 +87,8 @@ impl Space {
     ///
     /// [`Error::SpaceCorrupted`].
     pub fn blocked(&self) -> Result<Vec<Blocked>, Error> {
-        Ok(self.engine_for("stat")?.blocked()?)
+        let Some(engine) = self.local() else { return self.blocked_remotely() };
+        Ok(engine.blocked()?)
     }
 
     /// What is in the space.
@@ -96,7 +97,8 @@ impl Space {
     ///
     /// [`Error::SpaceCorrupted`].
     pub fn stat(&self) -> Result<Stat, Error> {
-        let stat = self.engine_for("stat")?.stat()?;
+        let Some(engine) = self.local() else { return self.stat_remotely() };
+        let stat = engine.stat()?;
         let process = |alive| move |pid| ProcessStat { pid, alive };
         let alive = stat.pids.into_iter().map(process(true));
         let shape = |shape: tupelo_engine::ShapeStat| ShapeStat {

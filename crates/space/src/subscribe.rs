@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use tupelo_engine::{Event, SubscribeTerms};
+use tupelo_protocol::AtEnd;
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::TemplateRef;
 
 use crate::connect::Space;
 use crate::error::Error;
+use crate::remote::subscription::RemoteSubscription;
 use crate::wait::{Lifted, lift};
 
 /// Somebody who is told of each event of the tuples that match a template, once and in the space's order (rule N1),
@@ -33,9 +35,18 @@ use crate::wait::{Lifted, lift};
 #[derive(Debug)]
 pub struct Subscription {
     space: Space,
-    inner: tupelo_engine::Subscription,
+    inner: Inner,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
+}
+
+/// Where events wait.
+#[derive(Debug)]
+pub(crate) enum Inner {
+    /// In an engine here.
+    Here(tupelo_engine::Subscription),
+    /// Elsewhere.
+    There(RemoteSubscription),
 }
 
 impl Space {
@@ -64,13 +75,15 @@ impl Space {
                 hint: Some("give some of put, take, expire and return".into()),
             });
         }
-        let inner =
-            self.engine_for("subscriptions")?.subscribe(template, terms).map_err(|error| {
+        let inner = match self.local() {
+            Some(engine) => Inner::Here(engine.subscribe(template, terms).map_err(|error| {
                 Error::from(error).with_given("events in a buffer", terms.events_max()).with_given(
                     "bytes in a buffer of events",
                     terms.bytes_max().unwrap_or_default(),
                 )
-            })?;
+            })?),
+            None => Inner::There(RemoteSubscription::begin(self, template, terms)?),
+        };
         Ok(Subscription { space: self.clone(), inner, fork_generation: fork_generation() })
     }
 }
@@ -88,7 +101,10 @@ impl Subscription {
         sink: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_own()?;
-        lift(self.inner.try_next(|event| sink(event).map_err(Lifted::caller)))
+        match &self.inner {
+            Inner::Here(inner) => lift(inner.try_next(|event| sink(event).map_err(Lifted::caller))),
+            Inner::There(inner) => inner.try_next(sink),
+        }
     }
 
     /// As [`Subscription::try_next`], waiting for an event up to `timeout` (`None`: for ever).
@@ -127,7 +143,10 @@ impl Subscription {
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
-        Ok(self.inner.wait(timeout)?)
+        match &self.inner {
+            Inner::Here(inner) => Ok(inner.wait(timeout)?),
+            Inner::There(inner) => inner.wait(timeout, AtEnd::Look),
+        }
     }
 
     /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`](crate::Waiter::wait_part)).
@@ -137,16 +156,22 @@ impl Subscription {
     /// As [`Subscription::wait`].
     pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
         self.require_own()?;
-        Ok(self.inner.wait_part(part)?)
+        match &self.inner {
+            Inner::Here(inner) => Ok(inner.wait_part(part)?),
+            Inner::There(inner) => inner.wait(Some(part), AtEnd::Nothing),
+        }
     }
 
     /// How many events wait.
     pub fn waiting(&self) -> usize {
-        self.inner.waiting()
+        match &self.inner {
+            Inner::Here(inner) => inner.waiting(),
+            Inner::There(inner) => inner.waiting(),
+        }
     }
 
-    /// The engine's part.
-    pub(crate) fn inner(&self) -> &tupelo_engine::Subscription {
+    /// Where its events wait.
+    pub(crate) fn inner(&self) -> &Inner {
         &self.inner
     }
 

@@ -1,16 +1,15 @@
 //! Waiting: blocked takes and reads, and watching for events.
 
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use tupelo_engine::{Order, Want as EngineWant, sink_once};
-use tupelo_protocol::{Action, AtEnd, Fault, Pending, PickedUp};
+use tupelo_protocol::{Action, AtEnd, Pending};
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::connect::Space;
+pub(crate) use crate::elsewhere::Elsewhere;
 use crate::error::Error;
-use crate::remote::unsupported;
 
 /// What a blocked caller wants with the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +34,18 @@ pub enum Watch {
 #[derive(Debug)]
 pub struct Waiter {
     space: Space,
-    inner: Inner,
+    inner: Place,
     /// When it was made, as forks are counted.
     fork_generation: u32,
 }
 
 /// Where a waiter is in line.
 #[derive(Debug)]
-enum Inner {
+pub(crate) enum Place {
     /// In an engine here.
     Local(tupelo_engine::Waiter),
-    /// Elsewhere, and what it wants; `None` for a watch.
-    Remote(Box<dyn Pending>, Option<Want>),
+    /// Elsewhere.
+    Remote(Elsewhere),
 }
 
 /// Longest wait elsewhere between two looks whether the handle was closed.
@@ -104,13 +103,13 @@ impl Space {
 
 impl Waiter {
     pub(crate) fn new(space: &Space, waiter: tupelo_engine::Waiter) -> Self {
-        let (space, inner) = (space.clone(), Inner::Local(waiter));
+        let (space, inner) = (space.clone(), Place::Local(waiter));
         Self { space, inner, fork_generation: fork_generation() }
     }
 
     /// A place in line elsewhere.
-    pub(crate) fn remote(space: &Space, pending: Box<dyn Pending>, want: Option<Want>) -> Self {
-        let (space, inner) = (space.clone(), Inner::Remote(pending, want));
+    pub(crate) fn remote(space: &Space, place: Elsewhere) -> Self {
+        let (space, inner) = (space.clone(), Place::Remote(place));
         Self { space, inner, fork_generation: fork_generation() }
     }
 
@@ -125,8 +124,8 @@ impl Waiter {
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
         let happened = match &self.inner {
-            Inner::Local(waiter) => waiter.wait_while(timeout, || self.is_open())?,
-            Inner::Remote(pending, _) => self.wait_elsewhere(&**pending, timeout, AtEnd::Look)?,
+            Place::Local(waiter) => waiter.wait_while(timeout, || self.is_open())?,
+            Place::Remote(place) => self.wait_elsewhere(&*place.pending, timeout, AtEnd::Look)?,
         };
         // Who is refused leaves the line, and what it was handed goes back.
         self.space.require_open()?;
@@ -143,9 +142,9 @@ impl Waiter {
     pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
         self.require_own()?;
         let happened = match &self.inner {
-            Inner::Local(waiter) => waiter.wait_part(part, || self.is_open())?,
-            Inner::Remote(pending, _) => {
-                self.wait_elsewhere(&**pending, Some(part), AtEnd::Nothing)?
+            Place::Local(waiter) => waiter.wait_part(part, || self.is_open())?,
+            Place::Remote(place) => {
+                self.wait_elsewhere(&*place.pending, Some(part), AtEnd::Nothing)?
             }
         };
         self.space.require_open()?;
@@ -160,8 +159,8 @@ impl Waiter {
     pub fn last_wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
         let happened = match &self.inner {
-            Inner::Local(waiter) => waiter.last_wait(timeout, || self.is_open())?,
-            Inner::Remote(pending, _) => self.wait_elsewhere(&**pending, timeout, AtEnd::End)?,
+            Place::Local(waiter) => waiter.last_wait(timeout, || self.is_open())?,
+            Place::Remote(place) => self.wait_elsewhere(&*place.pending, timeout, AtEnd::End)?,
         };
         self.space.require_open()?;
         Ok(happened)
@@ -176,8 +175,8 @@ impl Waiter {
     pub fn end_wait(&self) -> Result<bool, Error> {
         self.require_own()?;
         match &self.inner {
-            Inner::Local(waiter) => Ok(waiter.end_wait()?),
-            Inner::Remote(pending, _) => Ok(pending.ready(Some(Duration::ZERO), AtEnd::End)?),
+            Place::Local(waiter) => Ok(waiter.end_wait()?),
+            Place::Remote(place) => Ok(place.pending.ready(Some(Duration::ZERO), AtEnd::End)?),
         }
     }
 
@@ -238,17 +237,17 @@ impl Waiter {
     ) -> Result<Outcome<R>, E> {
         self.require_own()?;
         let Self { space, inner, fork_generation } = self;
-        let (pending, want) = match inner {
-            Inner::Local(waiter) => {
+        let place = match inner {
+            Place::Local(waiter) => {
                 let outcome = waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller));
                 return Ok(space.outcome(lift(outcome)?));
             }
-            Inner::Remote(pending, want) => (pending, want),
+            Place::Remote(place) => place,
         };
-        match pick_up(pending, sink)? {
+        match place.pick_up(sink)? {
             Outcome::Done(result) => Ok(Outcome::Done(result)),
-            Outcome::Waits(pending) => {
-                let inner = Inner::Remote(pending, want);
+            Outcome::Waits(place) => {
+                let inner = Place::Remote(place);
                 Ok(Outcome::Waits(Self { space, inner, fork_generation }))
             }
         }
@@ -292,8 +291,8 @@ impl Waiter {
     /// Whether it waits to take a tuple.
     pub fn takes(&self) -> bool {
         match &self.inner {
-            Inner::Local(waiter) => waiter.want() == EngineWant::Take,
-            Inner::Remote(_, want) => *want == Some(Want::Take),
+            Place::Local(waiter) => waiter.want() == EngineWant::Take,
+            Place::Remote(place) => place.want == Some(Want::Take),
         }
     }
 
@@ -317,54 +316,45 @@ impl Waiter {
     /// The engine's part; `None` if it is in line elsewhere.
     pub(crate) fn local(&self) -> Option<&tupelo_engine::Waiter> {
         match &self.inner {
-            Inner::Local(waiter) => Some(waiter),
-            Inner::Remote(..) => None,
+            Place::Local(waiter) => Some(waiter),
+            Place::Remote(..) => None,
         }
     }
 
-    /// The space, and the engine's part, for `what` only an engine does.
-    pub(crate) fn into_parts(self, what: &str) -> Result<(Space, tupelo_engine::Waiter), Error> {
-        match self.inner {
-            Inner::Local(waiter) => Ok((self.space, waiter)),
-            Inner::Remote(..) => Err(unsupported(what, "unix://")),
+    /// The space, and where it is in line there.
+    pub(crate) fn into_parts(self) -> (Space, Place) {
+        (self.space, self.inner)
+    }
+
+    /// The place in line that is elsewhere; `None` if it is in an engine here.
+    pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
+        match &self.inner {
+            Place::Local(_) => None,
+            Place::Remote(place) => Some(place),
         }
     }
 
-    /// Lets what happens here also end a wait of `other`, a watch of the same space: one caller sleeps on several waiters. Only
-    /// for those of an engine of this machine.
+    /// Lets what happens here also end a wait of `other`, a watch of the same space: one caller sleeps on several waiters.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] for one that is in line at a server.
+    /// [`Error::Misuse`] for one of a space elsewhere.
     pub fn wakes(&self, other: &Self) -> Result<(), Error> {
-        let (Some(one), Some(other)) = (self.local(), other.local()) else {
-            return Err(unsupported("several waits in one", "unix://"));
+        let woken = match (&self.inner, &other.inner) {
+            (Place::Local(one), Place::Local(other)) => {
+                one.wakes(other);
+                true
+            }
+            (Place::Remote(one), Place::Remote(other)) => one.pending.wakes(&*other.pending),
+            _ => false,
         };
-        one.wakes(other);
-        Ok(())
-    }
-}
-
-/// What `sink` makes of a tuple that came from elsewhere.
-fn pick_up<R, E: From<Error>>(
-    pending: Box<dyn Pending>,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-) -> Result<Outcome<R, Box<dyn Pending>>, E> {
-    let (mut sink, mut result) = (Some(sink), None);
-    let mut visit = |tuple: TupleView<'_>| {
-        let Some(sink) = sink.take() else { return ControlFlow::Break(()) };
-        let made = sink(tuple);
-        let is_refused = made.is_err();
-        result = Some(made);
-        if is_refused { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let picked_up = pending.pick_up(&mut visit).map_err(Error::from)?;
-    match (picked_up, result) {
-        (PickedUp::Waits(pending), _) => Ok(Outcome::Waits(pending)),
-        (_, Some(result)) => result.map(Outcome::Done),
-        (PickedUp::Seen | PickedUp::BrokenOff, None) => {
-            Err(Error::from(Fault::protocol("an answer without a tuple")).into())
+        if woken {
+            return Ok(());
         }
+        Err(Error::Misuse {
+            problem: "these two places in line are in different spaces".into(),
+            hint: Some("let one wake another of the same space, or wait by bells".into()),
+        })
     }
 }
 

@@ -80,7 +80,7 @@ Raises:
             let space = call.space();
             if timeout != Some(Duration::ZERO) {
                 let deadline = Deadline::after(timeout);
-                let mut waiter = space.claimant(template, terms.ttl)?;
+                let mut waiter = space.claimant(template, &terms)?;
                 while waiting::last_wait(call.py, &waiter, &deadline)? {
                     match waiter.finish_claim(&terms, |view| call.tuple(view))? {
                         Outcome::Waits(again) => waiter = again,
@@ -155,7 +155,7 @@ pub(crate) fn claim_partly<'py>(
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     let claimed = arguments::with_template(py, (Source::Positional, &template), |template| {
         let deadline = Deadline::after(timeout);
-        let mut waiter = handle.space().claimant(template, terms.ttl)?;
+        let mut waiter = handle.space().claimant(template, &terms)?;
         while waiting::last_wait(py, &waiter, &deadline)? {
             let partly = |view: TupleView<'_>| results::partly(py, view, handle.objects());
             match waiter.finish_claim(&terms, partly)? {

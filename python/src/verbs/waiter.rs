@@ -46,17 +46,19 @@ pub(crate) fn waiter(
 
 /// Get in line to claim a match: what is handed over, and not picked up within `ttl`, goes to the next in line.
 #[pyfunction]
-#[pyo3(signature = (space, /, *template, ttl))]
+#[pyo3(signature = (space, /, *template, ttl, max_attempts = None))]
 pub(crate) fn claimant(
     space: &Bound<'_, Handle>,
     template: &Bound<'_, PyTuple>,
     ttl: &Bound<'_, PyAny>,
+    max_attempts: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<WaiterObject> {
     let (py, engine) = (space.py(), space.get().space());
-    let terms = claim::terms(Some(&ttl.as_borrowed()), None)?;
+    let max_attempts = max_attempts.map(Bound::as_borrowed);
+    let terms = claim::terms(Some(&ttl.as_borrowed()), max_attempts.as_ref())?;
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     let waiter = arguments::with_template(py, (Source::Positional, &template), |template| {
-        Ok(engine.claimant(template, terms.ttl)?)
+        Ok(engine.claimant(template, &terms)?)
     });
     let waiter = waiter.map_err(|failure: Failure| failure.into_exception(py, engine.url()))?;
     Ok(WaiterObject::new(waiter, space.clone().unbind()))

@@ -405,7 +405,7 @@ class Space:
             return place.claim_now(**terms)
 
         match = _native.like(*template, **fields)
-        place = _native.claimant(self._space, match, ttl=terms["ttl"])
+        place = _native.claimant(self._space, match, **terms)
         return await self._waiting.in_line("claim", place, (match, seconds), pick_up)
 
     async def _claim_partly(

@@ -41,7 +41,7 @@ fn claim(
         return Ok(None);
     }
     let begin = Instant::now();
-    let mut waiter = space.claimant(template, terms.ttl)?;
+    let mut waiter = space.claimant(template, terms)?;
     loop {
         find::await_match(space, ("take", template), &waiter, (patience, begin.elapsed()))?;
         match waiter.finish_claim(terms, words::owned)? {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use tupelo_protocol::{
     Action, Amount, FRAME_BYTES_MAX, Fault, Frames, Hello, Key, Opened, Operation, PutTerms, Reply,
-    Request, TemplateBytes, Tuples, Watched, Welcome,
+    Request, Settlement, SpaceId, SpaceIds, Target, TemplateBytes, Term, Tuples, Watched, Welcome,
 };
 use tupelo_tuple::{Order, Template, Tuple, WhenFull, with_all_tuples};
 
@@ -47,6 +47,7 @@ fn hex_of(bytes: &[u8]) -> String {
 struct Encodings {
     tuples: Vec<u8>,
     template: Vec<u8>,
+    spaces: Vec<SpaceId>,
 }
 
 impl Encodings {
@@ -63,6 +64,11 @@ impl Encodings {
         }
         if let Some(text) = frame.get("template").and_then(Json::as_str) {
             encodings.template = text.parse::<Template>().unwrap().encode().unwrap();
+        }
+        let others = frame.get("others").and_then(Json::as_array).into_iter().flatten();
+        for id in others.chain(frame.get("to")) {
+            let space = u32::try_from(number(id, "space")).unwrap();
+            encodings.spaces.push(SpaceId { client: number(id, "client"), space });
         }
         encodings
     }
@@ -104,7 +110,7 @@ fn amount(frame: &Json) -> Amount {
     Amount::Many { at_least: count(number(many, "at_least")), at_most }
 }
 
-fn operation<'e>(kind: &str, frame: &Json, encodings: &'e Encodings) -> Option<Operation<'e>> {
+fn operation<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<Operation<'e>> {
     let nanoseconds = |name| optional_number(frame, name).map(Duration::from_nanos);
     let template = encodings.template();
     Some(match kind {
@@ -127,8 +133,80 @@ fn operation<'e>(kind: &str, frame: &Json, encodings: &'e Encodings) -> Option<O
             let is_put = text(frame, "on") == "put";
             Operation::Watch { template, on: if is_put { Watched::Put } else { Watched::Removal } }
         }
+        "put_leased" => Operation::PutLeased {
+            tuple: encodings.tuples(),
+            terms: PutTerms { lease: nanoseconds("lease_ns"), after: nanoseconds("after_ns") },
+        },
+        "claim" => Operation::Claim {
+            order: order(text(frame, "order")),
+            ttl: Duration::from_nanos(number(frame, "ttl_ns")),
+            attempts_max: optional_number(frame, "attempts_max")
+                .map(|most| u32::try_from(most).unwrap()),
+            waits: flag(frame, "waits"),
+            template,
+        },
+        "room" => Operation::Room,
+        "dead" => Operation::Dead { template },
+        "requeue" => Operation::Requeue { template },
+        "begin" => Operation::Begin {
+            others: SpaceIds::Plain(&encodings.spaces),
+            ttl: Duration::from_nanos(number(frame, "ttl_ns")),
+        },
+        "subscribe" => Operation::Subscribe {
+            template,
+            kinds: u32::try_from(number(frame, "kinds")).unwrap(),
+            events_max: usize::try_from(number(frame, "events_max")).unwrap(),
+            bytes_max: optional_number(frame, "bytes_max")
+                .map(|most| usize::try_from(most).unwrap()),
+        },
+        "scan" => Operation::Scan { template },
+        "transfer" => {
+            Operation::Transfer { to: encodings.spaces[0], moves: flag(frame, "moves"), template }
+        }
+        "stat" => Operation::Stat,
+        "blocked" => Operation::Blocked,
+        "explain" => Operation::Explain { template },
+        "next" => Operation::Next { at_most: usize::try_from(number(frame, "at_most")).unwrap() },
+        "events" => {
+            Operation::Events { at_most: usize::try_from(number(frame, "at_most")).unwrap() }
+        }
+        "waiting" => Operation::Waiting,
+        "term" => Operation::Term(term(frame)),
+        "settle" => Operation::Settle(settlement(frame)),
+        "has_read" => Operation::HasRead,
+        "check" => Operation::Check { tuples: encodings.tuples() },
         _ => return None,
     })
+}
+
+/// What an operation is done to: a space, or what a request has left open.
+fn target(frame: &Json) -> Target {
+    if let Some(kept) = frame.get("kept") {
+        let request = number(kept, "request");
+        return Target::Kept { request, at: u32::try_from(number(kept, "at")).unwrap() };
+    }
+    Target::Space(u32::try_from(number(frame, "space")).unwrap())
+}
+
+fn term(frame: &Json) -> Term {
+    let length = optional_number(frame, "length_ns").map(Duration::from_nanos);
+    match text(frame, "change") {
+        "left" => Term::Left,
+        "renew" => Term::Renew(length),
+        "prolong" => Term::Prolong(length.unwrap()),
+        "cancel" => Term::Cancel,
+        other => panic!("{other} is no change"),
+    }
+}
+
+fn settlement(frame: &Json) -> Settlement<'_> {
+    match text(frame, "end") {
+        "done" => Settlement::Done { turn: optional_number(frame, "turn") },
+        "abort" => Settlement::Abort { reason: text(frame, "reason") },
+        "give_back" => Settlement::GiveBack,
+        "discard" => Settlement::Discard,
+        other => panic!("{other} is no end"),
+    }
 }
 
 fn request<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<Request<'e>> {
@@ -136,8 +214,7 @@ fn request<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<
         let operation = operation(kind, frame, encodings)?;
         let key = field(frame, "key").as_str();
         let key = key.map(|key| Key(u128::from_str_radix(&key.replace('-', ""), 16).unwrap()));
-        let space = u32::try_from(number(frame, "space")).unwrap();
-        return Some(Request::Do { id: number(frame, "id"), space, key, operation });
+        return Some(Request::Do { id: number(frame, "id"), on: target(frame), key, operation });
     }
     let id = number(frame, "id");
     Some(match kind {

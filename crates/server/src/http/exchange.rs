@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tupelo_protocol::{FRAME_BYTES_MAX, Fault, Frames, Key, Opened, Operation, Reply, Request};
+use tupelo_protocol::{
+    FRAME_BYTES_MAX, Fault, Frames, Key, Opened, Operation, Reply, Request, Target,
+};
 
 use crate::Shared;
 use crate::rights::Principal;
@@ -59,7 +61,12 @@ impl Exchange {
     ) -> Result<R, Fault> {
         // Without a key of the client's: nobody sends this one again.
         let key = operation.changes().then(|| key.unwrap_or(Key(u128::from(ASK))));
-        self.send(&Request::Do { id: ASK, space: self.space, key, operation: *operation })?;
+        self.send(&Request::Do {
+            id: ASK,
+            on: Target::Space(self.space),
+            key,
+            operation: *operation,
+        })?;
         let mut deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let answered = self.answered(|reply| match reply {

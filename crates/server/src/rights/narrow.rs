@@ -24,14 +24,34 @@ impl Narrowed<'_> {
             | Operation::Swap { template, .. }
             | Operation::Count { template }
             | Operation::Present { template }
-            | Operation::Watch { template, .. } => *template = narrowed,
+            | Operation::Watch { template, .. }
+            | Operation::Claim { template, .. }
+            | Operation::Dead { template }
+            | Operation::Requeue { template }
+            | Operation::Subscribe { template, .. }
+            | Operation::Scan { template }
+            | Operation::Transfer { template, .. }
+            | Operation::Explain { template } => *template = narrowed,
+            Operation::PutLeased { .. }
+            | Operation::Room
+            | Operation::Begin { .. }
+            | Operation::Stat
+            | Operation::Blocked
+            | Operation::Next { .. }
+            | Operation::Events { .. }
+            | Operation::Waiting
+            | Operation::Term(_)
+            | Operation::Settle(_)
+            | Operation::HasRead
+            | Operation::Check { .. } => {}
         }
         operation
     }
 }
 
 impl Principal {
-    /// Narrows an operation in a space to what this one may do there.
+    /// Narrows an operation in a space to what this one may do there. What is done to something that was left open was narrowed
+    /// when that was begun.
     ///
     /// # Errors
     ///
@@ -50,10 +70,49 @@ impl Principal {
                     None => None,
                 }
             }
+            Operation::PutLeased { tuple: tuples, .. } | Operation::Check { tuples } => {
+                self.require_puts(space, tuples)?;
+                None
+            }
+            Operation::Room => {
+                self.require(Right::Put, space)?;
+                None
+            }
             Operation::Find { action: Action::Take, template, .. } => {
                 self.narrowed((Right::Take, "take"), space, template)?
             }
-            Operation::Find { action: Action::Read, template, .. } => {
+            Operation::Claim { template, .. } => {
+                self.narrowed((Right::Take, "claim"), space, template)?
+            }
+            Operation::Requeue { template } => {
+                self.narrowed((Right::Take, "requeue"), space, template)?
+            }
+            Operation::Transfer { moves: true, template, .. } => {
+                self.narrowed((Right::Take, "move"), space, template)?
+            }
+            Operation::Transfer { template, .. } => {
+                self.narrowed((Right::Read, "copy"), space, template)?
+            }
+            Operation::Subscribe { template, .. } => {
+                self.narrowed((Right::Read, "subscribe to"), space, template)?
+            }
+            Operation::Scan { template } => {
+                self.narrowed((Right::Read, "scan"), space, template)?
+            }
+            // They tell of whatever is there.
+            Operation::Stat | Operation::Blocked | Operation::Explain { .. } => {
+                self.require(Right::Admin, space)?;
+                None
+            }
+            Operation::Begin { .. }
+            | Operation::Next { .. }
+            | Operation::Events { .. }
+            | Operation::Waiting
+            | Operation::Term(_)
+            | Operation::Settle(_)
+            | Operation::HasRead => None,
+            Operation::Find { action: Action::Read, template, .. }
+            | Operation::Dead { template } => {
                 self.narrowed((Right::Read, "read"), space, template)?
             }
             Operation::Swap { template, to } => {
@@ -71,7 +130,7 @@ impl Principal {
     }
 
     /// The narrower template; `None` if nothing has to be taken away.
-    fn narrowed(
+    pub(crate) fn narrowed(
         &self,
         (right, verb): (Right, &str),
         space: &str,
@@ -118,8 +177,12 @@ impl Principal {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tupelo::{Order, Template, Tuple};
-    use tupelo_protocol::{Action, Amount, Fault, Operation, PutTerms, TemplateBytes, Tuples};
+    use tupelo_protocol::{
+        Action, Amount, Fault, Operation, PutTerms, SpaceId, TemplateBytes, Tuples,
+    };
 
     use crate::rights::{Principal, Right};
 
@@ -204,6 +267,50 @@ mod tests {
         let narrowed = put(&one, "(\"job\", 1)", Some("...")).unwrap();
         assert_eq!(narrowed.as_deref(), Some("(\"leader\", _)"));
         assert!(put(&one, "(\"job\", 1)", Some("\"secret\", _")).is_err());
+    }
+
+    #[test]
+    fn what_is_begun_is_narrowed_too_and_figures_are_for_who_may_see_all() {
+        let one = holder(&["jobs : take, read (\"job\", _)"]);
+        let (all, put) = (encoded("..."), tuples("(\"job\", 1)"));
+        let template = TemplateBytes::of_encoding(&all);
+        let (order, ttl) = (Order::Fifo, Duration::from_secs(1));
+        let to = SpaceId { client: 1, space: 1 };
+        for operation in [
+            Operation::Claim { order, ttl, attempts_max: None, waits: true, template },
+            Operation::Subscribe { template, kinds: 1, events_max: 1, bytes_max: None },
+            Operation::Scan { template },
+            Operation::Dead { template },
+            Operation::Requeue { template },
+            Operation::Transfer { to, moves: true, template },
+            Operation::Transfer { to, moves: false, template },
+        ] {
+            let narrowed = one.narrow("jobs", operation).unwrap();
+            let left = match narrowed.operation() {
+                Operation::Claim { template, .. }
+                | Operation::Subscribe { template, .. }
+                | Operation::Scan { template }
+                | Operation::Dead { template }
+                | Operation::Requeue { template }
+                | Operation::Transfer { template, .. } => template.decode().unwrap().to_string(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(left, "(\"job\", _)");
+            assert!(holder(&["jobs : put", "work : take"]).narrow("jobs", operation).is_err());
+        }
+        for operation in [Operation::Stat, Operation::Blocked, Operation::Explain { template }] {
+            assert!(one.narrow("jobs", operation).is_err());
+            assert!(holder(&["jobs : admin"]).narrow("jobs", operation).is_ok());
+        }
+        let (tuple, terms) = (Tuples::of_encoding(&put), PutTerms::default());
+        for operation in [
+            Operation::PutLeased { tuple, terms },
+            Operation::Check { tuples: tuple },
+            Operation::Room,
+        ] {
+            assert!(one.narrow("jobs", operation).is_err());
+            assert!(holder(&["jobs : put"]).narrow("jobs", operation).is_ok());
+        }
     }
 
     #[test]

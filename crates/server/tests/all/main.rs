@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod authority;
+mod bells;
 #[path = "../../../space/tests/common/mod.rs"]
 mod common;
 mod conformance;
+mod heard;
 mod http;
+mod left_open;
 mod protocol;
 mod rights;
 mod serving;

@@ -3,7 +3,7 @@
 use crate::serving::{Raw, Served};
 use tupelo::{ConnectOptions, Error, Kind, Order, Space, TupleView, template};
 use tupelo_protocol::{
-    Action, Amount, FRAME_BYTES_MAX, Hello, Key, Operation, PutTerms, Reply, Request,
+    Action, Amount, FRAME_BYTES_MAX, Hello, Key, Operation, PutTerms, Reply, Request, Target,
     TemplateBytes, Tuples, Watched,
 };
 use tupelo_server::Engine;
@@ -11,16 +11,16 @@ use tupelo_tuple::{Template, fields};
 
 const JOBS: &str = "job, :int";
 
-fn template_bytes(text: &str) -> Vec<u8> {
+pub(crate) fn template_bytes(text: &str) -> Vec<u8> {
     text.parse::<Template>().unwrap().encode().unwrap()
 }
 
-fn put_of(tuples: &[u8]) -> Operation<'_> {
+pub(crate) fn put_of(tuples: &[u8]) -> Operation<'_> {
     let terms = PutTerms::default();
     Operation::Put { tuples: Tuples::of_encoding(tuples), terms, unless: None }
 }
 
-fn take_of(template: &[u8], waits: bool) -> Operation<'_> {
+pub(crate) fn take_of(template: &[u8], waits: bool) -> Operation<'_> {
     Operation::Find {
         action: Action::Take,
         order: Order::Fifo,
@@ -30,13 +30,13 @@ fn take_of(template: &[u8], waits: bool) -> Operation<'_> {
     }
 }
 
-fn job(number: i64) -> Vec<u8> {
+pub(crate) fn job(number: i64) -> Vec<u8> {
     let fields = fields!["job", number];
     Tuples::encode(std::iter::once((&fields).into())).unwrap()
 }
 
 /// The space that raw clients open, by the facade.
-fn beside(served: &Served) -> Space {
+pub(crate) fn beside(served: &Served) -> Space {
     let url = served.urls().replace("{}", &served.space);
     Space::connect(&url, &ConnectOptions::default()).unwrap()
 }
@@ -73,7 +73,12 @@ fn what_came_before_the_garbage_is_answered_first() {
     let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     let (tuples, mut bytes) = (job(1), Vec::new());
-    let put = Request::Do { id: 9, space, key: Some(Key(1)), operation: put_of(&tuples) };
+    let put = Request::Do {
+        id: 9,
+        on: Target::Space(space),
+        key: Some(Key(1)),
+        operation: put_of(&tuples),
+    };
     put.write(&mut bytes).unwrap();
     bytes.extend([0, 0, 0, 1, 0xc1]);
     raw.send(&bytes);
@@ -117,13 +122,18 @@ fn a_tuple_that_does_not_decode_is_refused_and_the_connection_goes_on() {
     // A map whose keys are not in their order, what is no tuple, and what is no list of them.
     for tuples in [&[0x91, 0x91, 0x82, 0x02, 0xc0, 0x01, 0xc0][..], &[0x91, 0x07], &[0x07]] {
         let key = Some(Key(tuples.len() as u128));
-        raw.request(&Request::Do { id: 7, space, key, operation: put_of(tuples) });
+        raw.request(&Request::Do {
+            id: 7,
+            on: Target::Space(space),
+            key,
+            operation: put_of(tuples),
+        });
         let is_refused = |reply: &Reply<'_>| matches!(reply, Reply::Refused { id: Some(7), fault } if fault.code == "TUP-023");
         assert_eq!(raw.reply(is_refused), Some(true), "{tuples:x?}");
     }
     let nothing = template_bytes("...");
     let count = Operation::Count { template: TemplateBytes::of_encoding(&nothing) };
-    raw.request(&Request::Do { id: 8, space, key: None, operation: count });
+    raw.request(&Request::Do { id: 8, on: Target::Space(space), key: None, operation: count });
     assert_eq!(raw.reply(|reply| matches!(reply, Reply::Done { id: 8, count: 0 })), Some(true));
 }
 
@@ -134,7 +144,7 @@ fn a_request_that_comes_twice_has_its_first_answer_and_one_effect() {
     let tuples = job(1);
     for id in [10, 11] {
         let operation = put_of(&tuples);
-        raw.request(&Request::Do { id, space, key: Some(Key(77)), operation });
+        raw.request(&Request::Do { id, on: Target::Space(space), key: Some(Key(77)), operation });
         let is_done = |reply: &Reply<'_>| *reply == Reply::Done { id, count: 1 };
         assert_eq!(raw.reply(is_done), Some(true));
     }
@@ -152,7 +162,12 @@ fn what_was_taken_is_held_until_it_is_acknowledged_or_given_up() {
     let template = template_bytes(JOBS);
     let take = |raw: &mut Raw, id: u64, number: i64| {
         let key = Some(Key(u128::from(id)));
-        raw.request(&Request::Do { id, space, key, operation: take_of(&template, false) });
+        raw.request(&Request::Do {
+            id,
+            on: Target::Space(space),
+            key,
+            operation: take_of(&template, false),
+        });
         let tuples = job(number);
         let tuples = Tuples::of_encoding(&tuples);
         let is_found = |reply: &Reply<'_>| *reply == Reply::Found { id, held: true, tuples };
@@ -180,7 +195,12 @@ fn a_call_that_waits_delays_no_other_and_ends_when_it_is_told() {
     let (template, other) = (template_bytes(JOBS), template_bytes("stop"));
     for (id, template) in [(30, &template), (31, &other)] {
         let key = Some(Key(u128::from(id)));
-        raw.request(&Request::Do { id, space, key, operation: take_of(template, true) });
+        raw.request(&Request::Do {
+            id,
+            on: Target::Space(space),
+            key,
+            operation: take_of(template, true),
+        });
     }
     raw.request(&Request::Look { id: 30 });
     assert_eq!(raw.reply(|reply| *reply == Reply::Waits { id: 30 }), Some(true));
@@ -194,7 +214,7 @@ fn a_call_that_waits_delays_no_other_and_ends_when_it_is_told() {
     raw.request(&Request::Look { id: 30 });
     beside(&served).put(&fields!["job", 1]).unwrap();
     let count = Operation::Count { template: TemplateBytes::of_encoding(&template) };
-    raw.request(&Request::Do { id: 32, space, key: None, operation: count });
+    raw.request(&Request::Do { id: 32, on: Target::Space(space), key: None, operation: count });
     assert_eq!(raw.reply(|reply| *reply == Reply::Done { id: 32, count: 1 }), Some(true));
 }
 
@@ -205,7 +225,7 @@ fn a_watch_is_told_once_and_again_when_it_has_looked() {
     let (template, beside) = (template_bytes(JOBS), beside(&served));
     let template = TemplateBytes::of_encoding(&template);
     let watch = Operation::Watch { template, on: Watched::Put };
-    raw.request(&Request::Do { id: 40, space, key: None, operation: watch });
+    raw.request(&Request::Do { id: 40, on: Target::Space(space), key: None, operation: watch });
     raw.request(&Request::Look { id: 40 });
     assert_eq!(raw.reply(|reply| *reply == Reply::Waits { id: 40 }), Some(true));
     for number in 0..3 {

@@ -48,7 +48,7 @@ impl Space {
     ///
     /// What the memory says.
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
-        let engine = self.engine_for("explain")?;
+        let Some(engine) = self.local() else { return self.explain_remotely(template) };
         let (matches, read) = engine.count_with_read(template)?;
         let mut shapes = engine.shapes_present()?;
         shapes.sort_by_key(|(_, count)| Reverse(*count));
@@ -87,7 +87,7 @@ impl Space {
 }
 
 /// A template in the text notation.
-fn text(template: &[TemplateRef<'_>]) -> String {
+pub(crate) fn text(template: &[TemplateRef<'_>]) -> String {
     template.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
 }
 
@@ -102,8 +102,14 @@ pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
 impl Explanation {
     /// What is said of a template where looking at the space came to `error`.
     fn unknown(template: &[TemplateRef<'_>], error: &Error) -> Self {
+        let unknown = Some(error.to_string());
+        Self { unknown, ..Self::nothing(text(template)) }
+    }
+
+    /// Of a space in which there is nothing.
+    pub(crate) fn nothing(template: String) -> Self {
         Self {
-            template: text(template),
+            template,
             matches: 0,
             read: 0,
             unfulfilled: 0,
@@ -112,11 +118,7 @@ impl Explanation {
             unseen: 0,
             shapes: Vec::new(),
             nearest: None,
-            unknown: Some(match error {
-                // What there is instead of an explanation is not asked for here.
-                Error::Unsupported { problem, .. } => problem.clone(),
-                error => error.to_string(),
-            }),
+            unknown: None,
         }
     }
 

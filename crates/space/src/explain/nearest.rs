@@ -1,5 +1,6 @@
 //! The tuple that comes nearest to a template, and what is different in it.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::{self, Write};
 
@@ -27,7 +28,7 @@ pub struct Nearest {
     /// What is different, one line per field.
     pub differences: Vec<Difference>,
     /// What to say if that is nothing.
-    pub(super) otherwise: &'static str,
+    pub(crate) otherwise: Cow<'static, str>,
 }
 
 /// A field that does not fit.
@@ -66,6 +67,7 @@ impl Space {
                 (_, Some(_)) => "the template is for others",
                 _ => "the template has another number of fields",
             };
+            let otherwise = Cow::Borrowed(otherwise);
             return Ok(Some(Nearest { shape, count, differences, otherwise }));
         }
         let fitting =
@@ -76,7 +78,7 @@ impl Space {
             let is_known = compared.is_some();
             let differences = compared.unwrap_or_else(|| by_kind(one, shape));
             let otherwise =
-                "too large to be compared, or changed meanwhile, or somebody stays there";
+                "too large to be compared, or changed meanwhile, or somebody stays there".into();
             let nearest =
                 Nearest { shape: (*shape).clone(), count: *count, differences, otherwise };
             Ok((is_known, nearest))

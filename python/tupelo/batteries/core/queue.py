@@ -384,7 +384,7 @@ class Queue(Generic[T]):
         return None
 
     def _place(self, template: _native.Template[Any]) -> _native.Waiter:
-        return _native.claimant(self._now, template, ttl=self._terms["ttl"])
+        return _native.claimant(self._now, template, **self._terms)
 
     def _pick_up(self, place: _native.Waiter) -> Claim[Any] | None:
         """Claim what was handed over, as far as it can be read; None if nothing was."""

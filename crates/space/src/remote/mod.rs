@@ -1,18 +1,25 @@
 //! Spaces that are elsewhere: the verbs as [`Operation`]s, and their answers as the verbs return them.
 
-use std::ops::ControlFlow;
+mod ask;
+pub(crate) mod claim;
+pub(crate) mod lease;
+mod looks;
+mod rows;
+pub(crate) mod scan;
+pub(crate) mod subscription;
+pub(crate) mod transaction;
+
 use std::sync::Arc;
 
 use tupelo_client::{OpenOptions, RemoteSpace, Server};
 use tupelo_engine::{LeaseTerms, Order};
-use tupelo_protocol::{Action, Amount, Fault, Found, Operation, PutTerms, Remote};
-use tupelo_protocol::{TemplateBytes, Tuples, Watched};
-use tupelo_tuple::image::ARITY_MAX;
-use tupelo_tuple::{EncodeError, TemplateRef, TupleRef, TupleView};
+use tupelo_protocol::{Action, Amount, Fault, Operation, Remote, TemplateBytes, Tuples, Watched};
+use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::connect::{Backend, ConnectOptions, Space};
 use crate::error::Error;
-use crate::wait::{Waiter, Want, Watch};
+use crate::wait::{Elsewhere, Waiter, Want, Watch};
+pub(crate) use ask::{Ask, collect, encoded, find, not_due, put_terms};
 
 /// Opens the space `name` of `server`.
 pub(crate) fn connect(
@@ -45,25 +52,18 @@ fn named(fault: Fault, url: &str) -> Error {
     }
 }
 
-/// What the spaces of `engine` do not do.
-#[cold]
-pub(crate) fn unsupported(what: &str, engine: &str) -> Error {
-    Error::Unsupported {
-        problem: format!("there is no way yet to have {what} over {engine}"),
-        hint: "a server's spaces have put, take, read, their try_ forms, put_all, put_if_absent, take_all, read_all, \
-               take_many, swap, count and wait_none; on the server's machine, shm://NAME has everything"
-            .into(),
-    }
-}
-
 impl Space {
     /// What answers, for a space that is not [local](Space::local).
-    fn remote(&self) -> Result<&dyn Remote, Error> {
+    pub(crate) fn remote(&self) -> Result<&dyn Remote, Error> {
         self.require_open()?;
         match &self.inner.backend {
             Backend::Remote(remote) => Ok(&**remote),
             Backend::Local(_) => unreachable!("who has an engine asks that"),
         }
+    }
+
+    fn ask(&self) -> Result<Ask<'_>, Error> {
+        self.remote().map(Ask::Space)
     }
 
     /// As [`Space::put_all_leased`] and [`Space::put_if_absent`]. Returns how many were put.
@@ -75,22 +75,20 @@ impl Space {
         terms: &LeaseTerms,
         unless: Option<&[TemplateRef<'_>]>,
     ) -> Result<usize, Error> {
-        let tuples = encoded(tuples)?;
-        let unless = unless.map(TemplateBytes::encode).transpose()?;
-        let LeaseTerms { lease, after } = *terms;
-        let put = self.count_of(&Operation::Put {
+        let (tuples, unless) = (encoded(tuples)?, unless.map(TemplateBytes::encode).transpose()?);
+        let put = Operation::Put {
             tuples: Tuples::of_encoding(&tuples),
-            terms: PutTerms { lease, after },
+            terms: put_terms(terms),
             unless: unless.as_deref().map(TemplateBytes::of_encoding),
-        })?;
+        };
+        let put = self.patiently(|| self.ask()?.count_of(&put))?;
         Ok(usize::try_from(put).unwrap_or(usize::MAX))
     }
 
     /// As [`Space::count`].
     #[cold]
     pub(crate) fn count_remotely(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        let template = TemplateBytes::encode(template)?;
-        self.count_of(&Operation::Count { template: TemplateBytes::of_encoding(&template) })
+        self.ask()?.count(template)
     }
 
     /// As [`Space::present`].
@@ -98,17 +96,7 @@ impl Space {
     pub(crate) fn present_remotely(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
         let template = TemplateBytes::encode(template)?;
         let present = Operation::Present { template: TemplateBytes::of_encoding(&template) };
-        Ok(self.count_of(&present)? > 0)
-    }
-
-    /// The number that an operation is answered by.
-    fn count_of(&self, operation: &Operation<'_>) -> Result<u64, Error> {
-        let found = self.remote()?.call(operation, &mut |_| ControlFlow::Break(()))?;
-        let Found::Count(count) = found else {
-            let problem = format!("a number was due for {}, and not {found:?}", operation.name());
-            return Err(Fault::protocol(problem).into());
-        };
-        Ok(count)
+        Ok(self.ask()?.count_of(&present)? > 0)
     }
 
     /// As [`Space::try_take`] and [`Space::try_read`].
@@ -116,15 +104,11 @@ impl Space {
     #[inline(never)]
     pub(crate) fn find_remotely<R, E: From<Error>>(
         &self,
-        (action, order): (Action, Order),
+        how: (Action, Order),
         template: &[TemplateRef<'_>],
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let template = TemplateBytes::encode(template).map_err(Error::from)?;
-        let find = find((action, order), Amount::One, &template, false);
-        let mut sink = Some(sink);
-        let found = self.tuples_of(&find, |tuple| sink.take().map(|sink| sink(tuple)))?;
-        Ok(found.and_then(|found| found.into_iter().next()))
+        self.ask()?.find(how, template, sink)
     }
 
     /// As [`Space::read_all`], [`Space::take_all`] and [`Space::try_take_many`].
@@ -133,14 +117,11 @@ impl Space {
     pub(crate) fn find_all_remotely<R, E: From<Error>>(
         &self,
         action: Action,
-        (at_least, at_most): (usize, Option<usize>),
+        numbers: (usize, Option<usize>),
         template: &[TemplateRef<'_>],
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
-        let template = TemplateBytes::encode(template).map_err(Error::from)?;
-        let amount = Amount::Many { at_least, at_most };
-        let find = find((action, Order::Fifo), amount, &template, false);
-        self.tuples_of(&find, |tuple| Some(sink(tuple)))
+        self.ask()?.find_all(action, numbers, template, sink)
     }
 
     /// As [`Space::try_swap`].
@@ -158,40 +139,8 @@ impl Space {
             template: TemplateBytes::of_encoding(&template),
             to: Tuples::of_encoding(&to),
         };
-        let found = self.tuples_of(&swap, |tuple| Some(sink(tuple)))?;
+        let found = self.ask()?.tuples_of(&swap, |tuple| Some(sink(tuple)))?;
         Ok(found.and_then(|found| found.into_iter().next()))
-    }
-
-    /// What `sink` makes of the tuples that an operation is answered by; `None` if nothing matches, or not enough. A tuple
-    /// for which it returns nothing is one too many.
-    fn tuples_of<R, E: From<Error>>(
-        &self,
-        operation: &Operation<'_>,
-        mut sink: impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
-    ) -> Result<Option<Vec<R>>, E> {
-        let (mut results, mut refused) = (Vec::new(), None);
-        let mut visit = |tuple: TupleView<'_>| match sink(tuple) {
-            Some(Ok(result)) => {
-                results.push(result);
-                ControlFlow::Continue(())
-            }
-            Some(Err(error)) => {
-                refused = Some(error);
-                ControlFlow::Break(())
-            }
-            None => ControlFlow::Break(()),
-        };
-        let found = self.remote()?.call(operation, &mut visit).map_err(Error::from)?;
-        match (found, refused) {
-            (_, Some(refused)) => Err(refused),
-            (Found::Tuples, None) => Ok(Some(results)),
-            (Found::Nothing, None) => Ok(None),
-            (found, None) => {
-                let name = operation.name();
-                let problem = format!("tuples were due for {name}, and not {found:?}");
-                Err(Error::from(Fault::protocol(problem)).into())
-            }
-        }
     }
 
     /// Gets in line at the server, as [`Space::take_or_wait`] and [`Space::read_or_wait`]. What there is already comes to
@@ -206,7 +155,7 @@ impl Space {
         let template = TemplateBytes::encode(template)?;
         let pending = self.remote()?.wait(&find(how, Amount::One, &template, true))?;
         let want = if how.0 == Action::Take { Want::Take } else { Want::Read };
-        Ok(Waiter::remote(self, pending, Some(want)))
+        Ok(Waiter::remote(self, Elsewhere::for_tuple(pending, want, template)))
     }
 
     /// As [`Space::watch`].
@@ -223,27 +172,12 @@ impl Space {
             Watch::Removal => Watched::Removal,
         };
         let watch = Operation::Watch { template: TemplateBytes::of_encoding(&template), on };
-        Ok(Waiter::remote(self, self.remote()?.wait(&watch)?, None))
+        Ok(Waiter::remote(self, Elsewhere::watch(self.remote()?.wait(&watch)?)))
     }
-}
 
-/// Tuples as they are sent.
-fn encoded<'t>(tuples: impl ExactSizeIterator<Item = TupleRef<'t>>) -> Result<Vec<u8>, Error> {
-    Tuples::encode(tuples).map_err(|error| match error {
-        // As an engine says it.
-        EncodeError::TooManyFields { .. } => {
-            let (what, limit) = ("fields in a tuple", ARITY_MAX);
-            tupelo_engine::Error::LimitExceeded { what, limit }.into()
-        }
-        error => error.into(),
-    })
-}
-
-fn find(
-    (action, order): (Action, Order),
-    amount: Amount,
-    template: &[u8],
-    waits: bool,
-) -> Operation<'_> {
-    Operation::Find { action, order, amount, waits, template: TemplateBytes::of_encoding(template) }
+    /// As [`Space::room`].
+    #[cold]
+    pub(crate) fn room_remotely(&self) -> Result<Waiter, Error> {
+        Ok(Waiter::remote(self, Elsewhere::watch(self.remote()?.wait(&Operation::Room)?)))
+    }
 }

@@ -1,0 +1,242 @@
+//! One owner of many calls that wait: an event loop, or a thread that serves thousands of them.
+//!
+//! The owner waits for one descriptor, an epoll, which is readable when a connection has something to read, and when another
+//! thread has read something for it. So there is no thread per call, and none that reads for all.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use tupelo_protocol::{Bell, Fault, Pending, Request, code};
+
+use crate::connection::Connection;
+use crate::pending::Waiting;
+
+/// The owner of calls that wait at one or several servers.
+#[derive(Debug)]
+pub(crate) struct RemoteBell {
+    /// Readable when there is something to look at.
+    epoll: OwnedFd,
+    rung: Arc<Rung>,
+    state: Mutex<State>,
+}
+
+/// What a bell was rung for.
+#[derive(Debug)]
+pub(crate) struct Rung {
+    /// Readable once it was rung while its owner listened.
+    event: OwnedFd,
+    numbers: Mutex<Vec<u32>>,
+    listens: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` for those that are told of at once.
+    members: HashMap<u32, Option<Member>>,
+    /// Of which the epoll has those that are watched.
+    connections: Vec<(Arc<Connection>, bool)>,
+    next: u32,
+}
+
+/// A call that waits.
+#[derive(Clone, Debug)]
+struct Member {
+    connection: Arc<Connection>,
+    id: u64,
+    is_watch: bool,
+}
+
+impl Rung {
+    /// Tells the owner that something may have come for the call with this number.
+    pub(crate) fn ring(&self, number: u32) {
+        self.numbers().push(number);
+        if self.listens.swap(false, Ordering::SeqCst) {
+            // Full of wakes already if it is refused.
+            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Vec<u32>> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RemoteBell {
+    /// A bell that nobody rings yet.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if the system has no more descriptors.
+    pub(crate) fn new() -> Result<Self, Fault> {
+        let make = || {
+            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+            epoll::add(&epoll, &event, EventData::new_u64(0), EventFlags::IN)?;
+            Ok::<_, Errno>((event, epoll))
+        };
+        let (event, epoll) = make().map_err(|error| {
+            let message = format!("there can be no descriptor to wait by: {error}");
+            Fault::new(code::SYSTEM, message, Some("`tupelo doctor` looks at the limits"))
+        })?;
+        let (numbers, listens) = (Mutex::default(), AtomicBool::new(false));
+        let rung = Arc::new(Rung { event, numbers, listens });
+        Ok(Self { epoll, rung, state: Mutex::default() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what has come on the connections of those who wait.
+    fn read(&self) {
+        let connections: Vec<Arc<Connection>> = {
+            let state = self.state();
+            state.connections.iter().map(|(connection, _)| Arc::clone(connection)).collect()
+        };
+        for connection in connections {
+            connection.read_now();
+        }
+        let mut state = self.state();
+        let State { connections, .. } = &mut *state;
+        connections.retain(|(connection, is_watched)| {
+            let is_lost = connection.is_lost();
+            if is_lost && *is_watched {
+                let _ = epoll::delete(&self.epoll, connection.as_fd());
+            }
+            !is_lost
+        });
+    }
+
+    /// Lets the descriptor be readable for the connections of those who wait, or not.
+    fn watch_connections(&self, watches: bool) {
+        for (connection, is_watched) in &mut self.state().connections {
+            if watches == *is_watched {
+                continue;
+            }
+            let changed = if watches {
+                epoll::add(&self.epoll, connection.as_fd(), EventData::new_u64(1), EventFlags::IN)
+            } else {
+                epoll::delete(&self.epoll, connection.as_fd())
+            };
+            // One that the system refuses is looked at when the owner looks around.
+            *is_watched = if changed.is_ok() { watches } else { *is_watched };
+        }
+    }
+
+    /// What it was rung for, each once; a watch is told that somebody looks.
+    fn rung_for(&self) -> Vec<u32> {
+        let mut numbers = std::mem::take(&mut *self.rung.numbers());
+        numbers.sort_unstable();
+        numbers.dedup();
+        let state = self.state();
+        numbers.retain(|number| state.members.contains_key(number));
+        let watches = numbers.iter().filter_map(|number| state.members.get(number)?.as_ref());
+        let watches: Vec<Member> = watches.filter(|member| member.is_watch).cloned().collect();
+        drop(state);
+        for Member { connection, id, .. } in watches {
+            // Before the owner looks, so that what happens from then on is told again.
+            if connection.take_happening(id) {
+                let _ = connection.send(&Request::Look { id });
+            }
+        }
+        numbers
+    }
+
+    fn clear_event(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.rung.event, &mut count);
+    }
+}
+
+impl Bell for RemoteBell {
+    fn add(&self, pending: Option<&dyn Pending>) -> Option<u32> {
+        let waiting = match pending {
+            Some(pending) => Some((pending as &dyn Any).downcast_ref::<Waiting>()?),
+            None => None,
+        };
+        let mut state = self.state();
+        state.next = state.next.wrapping_add(1);
+        let number = state.next;
+        let Some(waiting) = waiting else {
+            state.members.insert(number, None);
+            drop(state);
+            self.rung.ring(number);
+            return Some(number);
+        };
+        let (connection, id, is_watch) = waiting.at();
+        if !state.connections.iter().any(|(known, _)| Arc::ptr_eq(known, connection)) {
+            state.connections.push((Arc::clone(connection), false));
+        }
+        let member = Member { connection: Arc::clone(connection), id, is_watch };
+        state.members.insert(number, Some(member));
+        drop(state);
+        if waiting.has_something() {
+            self.rung.ring(number);
+        }
+        connection.ring_for(id, Some((Arc::clone(&self.rung), number)));
+        Some(number)
+    }
+
+    fn remove(&self, number: u32) {
+        let member = self.state().members.remove(&number).flatten();
+        if let Some(Member { connection, id, .. }) = member {
+            connection.ring_for(id, None);
+        }
+    }
+
+    fn drain(&self) -> Vec<u32> {
+        self.clear_event();
+        self.read();
+        self.rung_for()
+    }
+
+    fn listen(&self) -> bool {
+        self.watch_connections(true);
+        self.rung.listens.store(true, Ordering::SeqCst);
+        let is_quiet = self.rung.numbers().is_empty();
+        if !is_quiet {
+            self.rung.listens.store(false, Ordering::SeqCst);
+        }
+        is_quiet
+    }
+
+    fn sleep(&self, slice: Duration) {
+        let end = Instant::now() + slice;
+        loop {
+            self.read();
+            if !self.listen() {
+                return;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || !is_readable(&self.epoll, left) {
+                self.rung.listens.store(false, Ordering::SeqCst);
+                return;
+            }
+            self.clear_event();
+        }
+    }
+
+    fn rest(&self) {
+        self.rung.listens.store(false, Ordering::SeqCst);
+        self.watch_connections(false);
+        self.clear_event();
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+/// Waits until there is something to look at, or so long; false if there is nothing, or a signal came.
+fn is_readable(epoll: &OwnedFd, left: Duration) -> bool {
+    let left = Timespec::try_from(left).ok();
+    let mut polled = [PollFd::new(epoll, PollFlags::IN)];
+    matches!(poll(&mut polled, left.as_ref()), Ok(ready) if ready > 0)
+}

@@ -1,0 +1,221 @@
+//! Subscriptions to spaces that are elsewhere (rules N1 to N3). Events come in batches, for which the server has credit.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tupelo_engine::{Event, EventKind, SubscribeTerms};
+use tupelo_protocol::{AtEnd, Bell, Fault, Kept, Operation, Pending, PickedUp, TemplateBytes};
+use tupelo_tuple::{Field, TemplateRef, TupleView};
+
+use super::scan::{kept_tuple, show};
+use super::{Ask, collect, not_due};
+use crate::connect::Space;
+use crate::error::Error;
+
+/// Events that the server may send at a time.
+const CREDIT: usize = 256;
+/// Longest wait in which nobody else can look at the events that have come.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// A subscription that is elsewhere.
+#[derive(Debug)]
+pub(crate) struct RemoteSubscription {
+    space: Space,
+    kept: Box<dyn Kept>,
+    state: Mutex<State>,
+    /// Told when a thread that has asked for events is done.
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What has come and was not told yet.
+    events: VecDeque<Come>,
+    /// The request that waits for more.
+    pending: Waits,
+    /// Whether a thread has that, and waits.
+    is_fetching: bool,
+    /// Events that the sink has refused since the last one that it was told of: they count as missed.
+    refused: u64,
+}
+
+/// An event that has come.
+#[derive(Debug)]
+struct Come {
+    kind: EventKind,
+    sequence: u64,
+    missed: u64,
+    tuple: Vec<u8>,
+}
+
+/// The request that waits for events, if one does.
+type Waits = Option<Box<dyn Pending>>;
+
+/// The kinds of `terms`, a bit each in their order.
+fn bits_of(terms: &SubscribeTerms) -> u32 {
+    let of_bits = |bits: u32| {
+        let kinds = EventKind::ALL.into_iter().enumerate();
+        let kinds = kinds.filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, kind)| kind);
+        SubscribeTerms::new(kinds, terms.events_max()).with_bytes(terms.bytes_max())
+    };
+    (0..1 << EventKind::ALL.len()).find(|bits| of_bits(*bits) == *terms).unwrap_or_default()
+}
+
+impl RemoteSubscription {
+    pub(crate) fn begin(
+        space: &Space,
+        template: &[TemplateRef<'_>],
+        terms: &SubscribeTerms,
+    ) -> Result<Self, Error> {
+        let template = TemplateBytes::encode(template)?;
+        let subscribe = Operation::Subscribe {
+            template: TemplateBytes::of_encoding(&template),
+            kinds: bits_of(terms),
+            events_max: terms.events_max(),
+            bytes_max: terms.bytes_max(),
+        };
+        let (found, kept) = space.remote()?.open(&subscribe, &mut |_| ControlFlow::Break(()))?;
+        let kept = kept.ok_or_else(|| not_due(&subscribe, "a subscription", found))?;
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Ok(Self { space: space.clone(), kept, state, changed })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`crate::Subscription::try_next`].
+    pub(crate) fn try_next<R, E: From<Error>>(
+        &self,
+        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        self.fetch(Some(Duration::ZERO), AtEnd::Look)?;
+        let mut state = self.state();
+        let Some(Come { kind, sequence, missed, tuple }) = state.events.pop_front() else {
+            return Ok(None);
+        };
+        let missed = missed + std::mem::take(&mut state.refused);
+        drop(state);
+        // Without the lock: a sink may ask how many wait.
+        let told = show(&tuple, |tuple| sink(Event { kind, tuple, sequence, missed }));
+        if told.is_err() {
+            self.state().refused += missed + 1;
+        }
+        told.map(Some)
+    }
+
+    /// Waits until there may be an event.
+    pub(crate) fn wait(&self, timeout: Option<Duration>, at_end: AtEnd) -> Result<bool, Error> {
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if let Some(left) = left.filter(|left| *left <= SLICE) {
+                return self.fetch(Some(left), at_end);
+            }
+            if self.fetch(Some(SLICE), AtEnd::Nothing)? {
+                return Ok(true);
+            }
+            self.space.require_open()?;
+        }
+    }
+
+    /// How many events wait.
+    pub(crate) fn waiting(&self) -> usize {
+        let there = Ask::Kept(&*self.kept, 0).count_of(&Operation::Waiting).unwrap_or_default();
+        // What has come meanwhile is in one of the two.
+        self.state().events.len() + usize::try_from(there).unwrap_or(usize::MAX)
+    }
+
+    /// Has a bell told of events: at once if there are some, or another thread is about to have them.
+    pub(crate) fn ring(&self, bell: &dyn Bell) -> Option<u32> {
+        let mut state = self.state();
+        if !state.events.is_empty() || state.is_fetching {
+            return bell.add(None);
+        }
+        // One that can not be asked for is found out by the next call.
+        let Ok(pending) = self.pending(&mut state) else { return bell.add(None) };
+        let number = bell.add(Some(&*pending));
+        state.pending = Some(pending);
+        number
+    }
+
+    /// The request that waits for events; begun if there is none.
+    fn pending(&self, state: &mut State) -> Result<Box<dyn Pending>, Error> {
+        match state.pending.take() {
+            Some(pending) => Ok(pending),
+            None => Ok(self.kept.wait(0, &Operation::Events { at_most: CREDIT })?),
+        }
+    }
+
+    /// Waits for events, and keeps those that come. Returns whether there are some. One thread asks, others wait for it: no
+    /// lock is held meanwhile, as the one that asks may need that of an interpreter.
+    fn fetch(&self, timeout: Option<Duration>, at_end: AtEnd) -> Result<bool, Error> {
+        let mut state = self.state();
+        if state.is_fetching && state.events.is_empty() {
+            let changed = self.changed.wait_timeout(state, timeout.unwrap_or(SLICE));
+            state = changed.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.is_fetching || !state.events.is_empty() {
+            return Ok(!state.events.is_empty());
+        }
+        let pending = self.pending(&mut state)?;
+        state.is_fetching = true;
+        drop(state);
+        let (pending, events) = come(pending, timeout, at_end);
+        let mut state = self.state();
+        state.is_fetching = false;
+        state.pending = pending;
+        self.changed.notify_all();
+        state.events.extend(events?);
+        Ok(!state.events.is_empty())
+    }
+}
+
+/// Waits for the events of a request. Returns them, and the request if it is still to be answered.
+fn come(
+    pending: Box<dyn Pending>,
+    timeout: Option<Duration>,
+    at_end: AtEnd,
+) -> (Waits, Result<Vec<Come>, Error>) {
+    match pending.ready(timeout, at_end) {
+        Ok(true) => {}
+        Ok(false) => return (Some(pending), Ok(Vec::new())),
+        Err(fault) => {
+            let pending = fault.has(Fault::INTERRUPTED).then_some(pending);
+            return (pending, Err(fault.into()));
+        }
+    }
+    let mut head = None;
+    let see = |tuple: TupleView<'_>| {
+        Some(match head.take() {
+            None => head_of(tuple).map(|read| {
+                head = Some(read);
+                None
+            }),
+            Some((kind, sequence, missed)) => {
+                kept_tuple(tuple).map(|tuple| Some(Come { kind, sequence, missed, tuple }))
+            }
+        })
+    };
+    match collect(see, |visit| pending.pick_up(visit)) {
+        Ok((PickedUp::Waits(pending), _)) => (Some(pending), Ok(Vec::new())),
+        Ok((_, events)) => (None, Ok(events.into_iter().flatten().collect())),
+        Err(error) => (None, Err(error)),
+    }
+}
+
+/// What happened, its number, and how many were missed before it.
+fn head_of(tuple: TupleView<'_>) -> Result<(EventKind, u64, u64), Error> {
+    let mut fields = tuple.fields().map(|field| match field {
+        Field::Int(number) => u64::try_from(number).ok(),
+        _ => None,
+    });
+    let kind = fields.next().flatten();
+    let kind = kind.and_then(|kind| EventKind::ALL.get(usize::try_from(kind).ok()?).copied());
+    match (kind, fields.next().flatten(), fields.next().flatten()) {
+        (Some(kind), Some(sequence), Some(missed)) => Ok((kind, sequence, missed)),
+        _ => Err(Fault::protocol("an event is told by its kind and two numbers").into()),
+    }
+}
