@@ -24,12 +24,15 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture
-def new_url() -> Iterator[Callable[[str], str]]:
+def new_url(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
     """Return a function that makes up URLs; what was made there is removed at the end."""
     urls = []
 
     def new_url(scheme: str) -> str:
-        url = f"{scheme}://test-{os.getpid()}-{next(NUMBERS)}"
+        name = f"test-{os.getpid()}-{next(NUMBERS)}"
+        url = f"{scheme}://{name}"
+        if scheme == "unix":
+            url = f"unix://{request.getfixturevalue('socket')}?space={name}"
         urls.append(url)
         return url
 
@@ -39,7 +42,7 @@ def new_url() -> Iterator[Callable[[str], str]]:
             ts.remove(url)
 
 
-@pytest.fixture(params=["mem", "shm"])
+@pytest.fixture
 def url(request: pytest.FixtureRequest, new_url: Callable[[str], str]) -> str:
     """Return the URL of a space that does not exist yet, of each kind."""
     return new_url(request.param)

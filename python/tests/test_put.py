@@ -103,7 +103,7 @@ def test_a_full_space_refuses_a_put_and_keeps_what_it_has(url):
             space.put("job", 3)
         assert caught.value.code == "TUP-005"
         assert caught.value.space == url
-        told = f"{url} is full: 2 tuples, and it was created for 2; 100 % of them are (str, int)"
+        told = "is full: 2 tuples, and it was created for 2; 100 % of them are (str, int)"
         assert told in str(caught.value)
         assert space.count("job", int) == 2  # B1
 

@@ -13,28 +13,18 @@ from pathlib import Path
 
 import pytest
 from conformance import synchronous
+from console import run
 from serving import server
 
 import tupelo as ts
 from tupelo._native import put_text
 
-MISSING = {"after", "begin", "begin_scan", "claim", "copy_to", "finish_claim", "lease", "move_to"}
-MISSING |= {"scan", "subscribe"}
-"""The steps that a server's spaces do not do yet."""
 CASES = [
     case
     for path in sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
     for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
-    if not any(MISSING & set(step) for step in case["steps"])
 ]
 NUMBERS = count()
-
-
-@pytest.fixture(scope="module")
-def socket(tmp_path_factory):
-    path = str(tmp_path_factory.mktemp("server") / "tupelo.sock")
-    with server(path):
-        yield path
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +51,6 @@ def space(url):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_a_case_holds(case, socket):
     synchronous.hold(case, lambda: f"unix://{socket}?space=case-{next(NUMBERS)}&size=16M")
-
-
-def test_most_cases_of_the_plain_verbs_are_among_those():
-    assert len(CASES) > 150
 
 
 def test_the_verbs_of_the_first_program(space):
@@ -139,19 +125,83 @@ def test_ctrl_c_ends_a_blocked_take_which_has_no_effect_t5(space):
     assert space.take("job", int, timeout=60) == ("job", 1)
 
 
-def test_what_a_server_does_not_do_is_unsupported_and_says_what_it_does(space):
-    for call in (
-        lambda: space.claim("job", int, timeout=0),
-        space.transaction,
-        space.stat,
-        lambda: space.subscribe("job", int),
-        lambda: list(space.scan("job", int)),
-        lambda: space.put("job", 1, lease=60),
-        lambda: space.explain("job", int),
-    ):
-        with pytest.raises(ts.Unsupported, match=r"over (unix|tcp)://(.|\n)*put, take, read"):
-            call()
-    assert ts.Unsupported.code == "TUP-022"
+def test_a_space_of_a_server_has_every_verb(space, url):
+    with space.subscribe("job", int, on={"put", "take", "return"}) as events:
+        lease = space.put("job", 1, lease=60)
+        assert 59 < lease.expires_in <= 60
+        with pytest.raises(ZeroDivisionError), space.claim("job", int, max_attempts=2):
+            raise ZeroDivisionError
+        with space.claim("job", int) as (_, number):
+            assert number == 1
+        assert [next(events).kind for _ in range(3)] == ["put", "return", "take"]
+    space.put("account", "alice", 100)
+    with space.transaction() as t:
+        _, _, money = t.take("account", "alice", int)
+        t.put("account", "alice", money - 10)
+    assert list(space.scan("account", str, int)) == [("account", "alice", 90)]
+    assert "1 tuple matches" in str(space.explain("account", str, int))
+    assert space.stat()["tuples"] == 1
+    future = space.take_future("late", int)
+    space.put("late", 1)
+    assert future.result(timeout=60) == ("late", 1)
+    with ts.connect(re.sub(r"\btest-\d+", f"other-{next(NUMBERS)}", url)) as other:
+        assert space.move_to(other, "account", str, int) == 1
+        assert ts.search([space, other], "account", str, int, timeout=60).space is other
+
+
+def test_the_claim_of_a_killed_program_is_back_at_once_and_its_transaction_undone_l5(space, url):
+    space.put("job", 1)
+    space.put("job", 2)
+    program = (
+        "import os, signal, tupelo as ts\n"
+        f"space = ts.connect({url!r})\n"
+        "claim = space.claim('job', int)\n"
+        "t = space.transaction(ttl=3600)\n"
+        "t.take('job', int)\n"
+        "t.put('never', 1)\n"
+        "space.put('ready')\n"
+        "signal.pause()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        space.take("ready", timeout=60)
+        assert space.count("job", int) == 0
+        process.kill()
+    claims = [space.claim("job", int, timeout=60, ttl=3600) for _ in range(2)]
+    assert sorted((claim.tuple, claim.attempt) for claim in claims) == [
+        (("job", 1), 2),
+        (("job", 2), 1),
+    ]
+    assert space.count("never", int) == 0
+    for claim in claims:
+        claim.done()
+
+
+def test_a_claim_is_lost_and_a_transaction_aborted_with_the_server(tmp_path):
+    path = str(tmp_path / "tupelo.sock")
+    with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
+        space.put("job", 1)
+        claim = space.claim("job", int)
+        transaction = space.transaction()
+        process.kill()
+        process.wait()
+        with pytest.raises(ts.ConnectionLost):
+            space.count("job", int)
+        with pytest.raises(ts.ClaimLost, match="it has ended with its connection"):
+            claim.done()
+        with pytest.raises(ts.Aborted, match="has ended with its connection"):
+            transaction.commit()
+
+
+def test_the_command_line_looks_at_a_space_of_a_server(socket):
+    url = f"unix://{socket}?space=looked-at-{next(NUMBERS)}"
+    with ts.connect(url) as space:
+        space.put("job", 1)
+        claim = space.claim("job", int, ttl=3600)
+        assert json.loads(run("stat", url, "--json").stdout)["tuples"] == 0
+        assert "claimed by" in run("explain", url, "job", ":int").stdout
+        claim.abort("no paper")
+        assert run("take", url, "job", ":int", "--exec", "true").returncode == 0
+        assert space.count("job", int) == 0
 
 
 def test_the_child_of_a_fork_goes_on_with_the_space(space):

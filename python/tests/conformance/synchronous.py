@@ -2,7 +2,7 @@
 
 import tupelo as ts
 from conformance.run import Run
-from tupelo._native import waiter
+from tupelo._native import claimant, waiter
 
 
 def hold(case, new_url):
@@ -22,7 +22,10 @@ class Call:
 
     def __init__(self, space, want, wanted, claim_terms):
         """Get in line; with terms of a claim it ends as one."""
-        self._waiter = waiter(space, want, wanted)
+        if claim_terms is None:
+            self._waiter = waiter(space, want, wanted)
+        else:
+            self._waiter = claimant(space, wanted, **claim_terms)
         self._claim_terms = claim_terms
 
     def is_pending(self):

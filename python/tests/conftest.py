@@ -1,0 +1,62 @@
+"""Which kinds of spaces the tests of a file run on."""
+
+from collections.abc import Iterator
+
+import pytest
+from serving import server
+
+SERVED = {
+    "test_aio",
+    "test_aio_claim",
+    "test_batteries_barrier",
+    "test_batteries_locks",
+    "test_batteries_queue",
+    "test_batteries_service",
+    "test_batteries_values",
+    "test_bulk",
+    "test_claim",
+    "test_consume",
+    "test_dead",
+    "test_futures",
+    "test_lease",
+    "test_put",
+    "test_room",
+    "test_scan",
+    "test_subscribe",
+    "test_swap",
+    "test_take",
+    "test_tasks",
+    "test_transaction",
+    "test_transfer",
+    "test_wait_none",
+}
+"""The files whose tests also run on the spaces of a server."""
+
+NOT_SERVED = {
+    # The process that holds a tuple there is the server.
+    "test_a_tuple_in_somebodys_hands_is_not_cancelled",
+    "test_silence_gives_the_tuple_back_and_the_late_holder_is_refused",
+    "test_the_figures_tell_of_claims",
+    # It is told at 64 MiB that a frame is too large, and not that the space is too small.
+    "test_what_could_never_be_stored_is_refused_at_once_and_the_claim_goes_on",
+    # A claim of 5 ms is over before it is extended.
+    "test_a_claim_without_a_block_is_kept_by_extending_it",
+}
+"""The tests of those files that speak of what is different there."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what opens a space on each kind of them."""
+    if "url" in metafunc.fixturenames and "url" not in vars(metafunc.module):
+        schemes = ["mem", "shm"]
+        if metafunc.module.__name__ in SERVED and metafunc.function.__name__ not in NOT_SERVED:
+            schemes.append("unix")
+        metafunc.parametrize("url", schemes, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the socket of a server of spaces, which is another process."""
+    path = str(tmp_path_factory.mktemp("server") / "tupelo.sock")
+    with server(path):
+        yield path
