@@ -315,7 +315,7 @@ def test_the_figures_tell_of_claims(space):
     assert shape["count"] == 1
     assert (figures["pid"], figures["fence"]) == (os.getpid(), claim.fence)
     assert figures["attempt"] == 1
-    assert 0 < figures["expires_in"] <= 30
+    assert 0 < figures["expires_in_s"] <= 30
     claim.done()
     assert space.stat()["shapes"][0]["claims"] == []
 

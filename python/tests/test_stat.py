@@ -43,7 +43,7 @@ def test_stat_shows_what_open_transactions_have(space):
         t.read_all("job", int)
         (one,) = space.stat()["transactions"]
         assert (one["pid"], one["taken"], one["read"]) == (os.getpid(), 1, 2)  # X3
-        assert 0 < one["expires_in"] <= 60
+        assert 0 < one["expires_in_s"] <= 60
         (shape,) = space.stat()["shapes"]
         assert (shape["count"], shape["in_transactions"], shape["read_locks"]) == (2, 1, 2)
     assert space.stat()["transactions"] == []
@@ -133,3 +133,17 @@ def test_stat_does_not_count_the_killed(shm, eventually):
     blocked.wait()
     eventually(lambda: shm.stat()["waiters"] == 0)
     assert shm.stat()["processes"] == [{"pid": os.getpid(), "alive": True}]
+
+
+def test_a_tuple_of_the_same_name_and_another_length_is_nearer_than_one_of_another_name(space):
+    space.put("job", 7, "cat.png")
+    space.put("result", 7)
+    nearest = space.explain("job", int).nearest
+    assert nearest == ("str", "int", "str")
+    with pytest.raises(ts.Timeout, match="the template has another number of fields"):
+        space.take("job", int, timeout=0)
+    # Without one of that name, another name is what is to be told.
+    assert space.explain("task", int).differences == [(0, '"result"', '"task"')]
+    # And a mistake behind the name is nearer still.
+    space.put("job", "7")
+    assert space.explain("job", int).nearest == ("str", "str")

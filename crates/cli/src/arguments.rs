@@ -366,10 +366,11 @@ pub(crate) struct Requeue {
 
 #[derive(Args)]
 #[command(
-    about = "Remove a space, or the tuples in it that match. Asks first.",
+    about = "Remove spaces, or the tuples in one that match. Asks first.",
     before_help = "\
 Examples:
   tupelo rm shm://jobs                     the whole space
+  tupelo rm shm://old shm://older          several
   tupelo rm shm://jobs job :int _ --yes    the jobs in it, without asking",
     after_help = WORDS,
     help_template = HELP

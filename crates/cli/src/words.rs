@@ -59,7 +59,7 @@ pub(crate) fn space(word: Option<String>, url: Option<String>) -> Result<String,
     )
 }
 
-fn is_space(word: &str) -> bool {
+pub(crate) fn is_space(word: &str) -> bool {
     word.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
 }
 

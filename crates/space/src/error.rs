@@ -346,9 +346,11 @@ impl From<tupelo_engine::Error> for Error {
                 problem: error.to_string(),
                 hint: "subscribe with more buffer_bytes".into(),
             },
-            Engine::TransactionTooBig { .. } => {
-                Self::TransactionTooBig { problem: error.to_string() }
-            }
+            Engine::TransactionTooBig { limit } => Self::TransactionTooBig {
+                problem: format!(
+                    "too much for one atomic step, which changes some 600 000 tuples at most ({limit} words of memory)"
+                ),
+            },
             Engine::ClaimLost { .. } => Self::ClaimLost { problem: error.to_string() },
             Engine::LeaseExpired => {
                 Self::LeaseExpired { problem: error.to_string(), is_held: false }

@@ -25,11 +25,11 @@ Keys: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full, dro
 of room), waiters (blocked callers), waiting_for_room (those in a put), where_errors (how often a
 `where` had no answer for a tuple, which was no match then), subscriptions (a list of dicts: pid,
 waiting, buffer, buffer_bytes, and how many events there were and were dropped), transactions (open
-ones that have taken or read something here, a list of dicts: pid, taken, read, expires_in in seconds),
+ones that have taken or read something here, a list of dicts: pid, taken, read, expires_in_s),
 processes (a list of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name
 of the class of entries and those of its fields, or None), count, bytes, waiting, claims, dead,
 delayed (by `after=`), leased (by `lease=`), in_transactions (tuples taken there), read_locks (on tuples
-read there), puts, takes, indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an
+read there), puts, takes, indexes; a claim is a dict: pid, fence, attempt, expires_in_s; an
 index is the list of the fields that it is over).
 
 >>> space.put(\"job\", 17)
@@ -63,7 +63,7 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
             dict.set_item("pid", transaction.pid)?;
             dict.set_item("taken", transaction.taken)?;
             dict.set_item("read", transaction.read)?;
-            dict.set_item("expires_in", transaction.expires_in.as_secs_f64())?;
+            dict.set_item("expires_in_s", transaction.expires_in.as_secs_f64())?;
             Ok(dict)
         })
         .collect::<PyResult<_>>()?;
@@ -110,7 +110,7 @@ fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py,
             dict.set_item("pid", claim.pid)?;
             dict.set_item("fence", claim.fence)?;
             dict.set_item("attempt", claim.attempt)?;
-            dict.set_item("expires_in", claim.expires_in.as_secs_f64())?;
+            dict.set_item("expires_in_s", claim.expires_in.as_secs_f64())?;
             Ok(dict)
         })
         .collect::<PyResult<_>>()?;

@@ -1,4 +1,4 @@
-//! `tupelo rm`: removes a space, or the tuples in it that match.
+//! `tupelo rm`: removes spaces, or the tuples in one that match.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,13 +9,18 @@ use crate::arguments::Rm;
 use crate::failure::{Failure, MISSING, USAGE};
 use crate::format;
 use crate::output::Output;
-use crate::words::Asked;
+use crate::words::{self, Asked};
 
 /// Tuples that are removed in one step, which has a maximum: together they need not go at one moment. A step notes what it
 /// does; where there is no memory for that, smaller ones follow.
 const STEP_TUPLES: usize = 10_000;
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
+    let words = &options.sought.words;
+    // A pattern of such a text stands in quotes.
+    if url.is_none() && words.len() > 1 && words.iter().all(|word| words::is_space(word)) {
+        return words.iter().try_for_each(|url| remove_space(url, options.yes, output));
+    }
     let (url, asked) = options.sought.asked_or_space(url)?;
     let Some(asked) = asked else { return remove_space(&url, options.yes, output) };
     let space = connect_existing(&url)?;

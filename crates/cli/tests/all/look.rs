@@ -287,6 +287,17 @@ fn rm_of_a_damaged_space_does_not_count_what_was_in_it() {
 }
 
 #[test]
+fn rm_removes_several_spaces() {
+    let (one, other) = (filled("rm-one"), filled("rm-other"));
+    let removed = run(&["rm", "--yes", &one.url, &other.url]);
+    let line = |url: &str| format!("space removed: {url}, with 3 tuples\n");
+    assert_eq!(removed.out, line(&one.url) + &line(&other.url));
+    for space in [&one, &other] {
+        assert_eq!(run(&["stat", &space.url]).code, 5);
+    }
+}
+
+#[test]
 fn rm_without_a_terminal_asks_for_yes() {
     let space = filled("rm-asks");
     let refused = run_with_input(&["rm", &space.url], "y\n");

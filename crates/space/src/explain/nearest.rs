@@ -18,6 +18,9 @@ const LOOK_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an int above which its size is told: to find its first digit is to find all, a second's work for the longest.
 const INT_BYTES_MAX: usize = 256;
 
+/// What is to say of a shape of another arity.
+const OTHER_ARITY: &str = "the template has another number of fields";
+
 /// The shape that comes nearest to a template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
@@ -65,10 +68,11 @@ impl Space {
             let otherwise = match (one.form, shape.class) {
                 (Form::Entry(_), None) => "the template is for entries",
                 (_, Some(_)) => "the template is for others",
-                _ => "the template has another number of fields",
+                _ => OTHER_ARITY,
             };
             let otherwise = Cow::Borrowed(otherwise);
-            return Ok(Some(Nearest { shape, count, differences, otherwise }));
+            let nearest = Nearest { shape, count, differences, otherwise };
+            return Ok(Some(self.namesake(&candidates)?.unwrap_or(nearest)));
         }
         let fitting =
             candidates.iter().filter(|(one, shape, _)| patterns_for(one, shape).is_some());
@@ -88,7 +92,56 @@ impl Space {
         let nearest = looked_at.into_iter().min_by_key(|(is_known, nearest)| {
             (!is_known && nearest.differences.is_empty(), remoteness(&nearest.differences))
         });
-        Ok(nearest.map(|(_, nearest)| nearest))
+        let nearest = nearest.map(|(_, nearest)| nearest);
+        let has_name =
+            |nearest: &Nearest| nearest.differences.first().is_none_or(|one| one.field > 0);
+        if nearest.as_ref().is_some_and(has_name) {
+            return Ok(nearest);
+        }
+        Ok(self.namesake(&candidates)?.or(nearest))
+    }
+
+    /// A shape of another arity that has tuples with the first field that is asked for. That is a name nearly always: then
+    /// a field is too many in the template, or missing, and a tuple with another name is farther away.
+    fn namesake(
+        &self,
+        candidates: &[(&TemplateRef<'_>, &Shape, u64)],
+    ) -> Result<Option<Nearest>, Error> {
+        let others = candidates.iter().filter(|(one, shape, _)| {
+            let is_plain = shape.class.is_none() && !matches!(one.form, Form::Entry(_));
+            is_plain && patterns_for(one, shape).is_none()
+        });
+        for (one, shape, count) in others.take(SHAPES_MAX) {
+            let Some(first @ PatternRef::Actual(_)) = one.patterns.first() else { continue };
+            if self.has_first(first, shape)? {
+                let (shape, differences) = ((*shape).clone(), Vec::new());
+                let (count, otherwise) = (*count, Cow::Borrowed(OTHER_ARITY));
+                return Ok(Some(Nearest { shape, count, differences, otherwise }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether one of the first tuples of `shape`, which are no entries, has such a first field.
+    fn has_first(&self, first: &PatternRef<'_>, shape: &Shape) -> Result<bool, Error> {
+        let any: Vec<PatternRef<'_>> =
+            shape.kinds.iter().map(|kind| PatternRef::Kinds(KindSet::of(*kind))).collect();
+        let of_shape = TemplateRef { patterns: &any, form: Form::Exact, condition: None };
+        let mut scan =
+            self.engine()?.scan(of_shape.to_template()?).for_comparison(None, LOOK_BYTES_MAX);
+        let (mut is_there, mut looks, mut bytes) = (false, 0, 0);
+        while !is_there && looks < LOOKS_MAX && bytes < LOOK_BYTES_MAX {
+            let seen = scan.next_batch(1, |tuple| {
+                bytes += tuple.image().len();
+                is_there = tuple.field(0).is_some_and(|field| first.matches(&field));
+                Ok::<_, EngineError>(())
+            })?;
+            if seen.is_empty() {
+                break;
+            }
+            looks += 1;
+        }
+        Ok(is_there)
     }
 
     /// What is different between `template` and the nearest tuple of `shape`, which has as many fields; `None` if none could

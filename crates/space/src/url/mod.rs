@@ -23,9 +23,11 @@ impl Address {
     /// `tls://host:port/name?ca=/path`.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once("://") else {
+            let is_name = !url.contains([':', '/']) && tupelo_shm::check_name(url).is_ok();
+            let name = if is_name { url } else { "NAME" };
             return Err(misuse(
                 format!("{url:?} is no URL of a space"),
-                "write shm://NAME for all processes of this machine, or mem://NAME",
+                &format!("write shm://{name} for all processes of this machine, or mem://{name}"),
             ));
         };
         let (name, options) = match rest.split_once('?') {
