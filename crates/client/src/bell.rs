@@ -40,6 +40,8 @@ pub(crate) struct Rung {
 struct State {
     /// `None` for those that are told of at once.
     members: HashMap<u32, Option<Member>>,
+    /// The numbers of the calls, by their connection and request.
+    by_request: HashMap<(u64, u64), u32>,
     /// Of which the epoll has those that are watched.
     connections: Vec<(Arc<Connection>, bool)>,
     next: u32,
@@ -171,6 +173,12 @@ impl Bell for RemoteBell {
             return Some(number);
         };
         let (connection, id, is_watch) = waiting.at();
+        let request = (connection.number(), id);
+        // Whoever adds a call again means the same one.
+        if let Some(&known) = state.by_request.get(&request) {
+            return Some(known);
+        }
+        state.by_request.insert(request, number);
         if !state.connections.iter().any(|(known, _)| Arc::ptr_eq(known, connection)) {
             state.connections.push((Arc::clone(connection), false));
         }
@@ -185,8 +193,11 @@ impl Bell for RemoteBell {
     }
 
     fn remove(&self, number: u32) {
-        let member = self.state().members.remove(&number).flatten();
+        let mut state = self.state();
+        let member = state.members.remove(&number).flatten();
         if let Some(Member { connection, id, .. }) = member {
+            state.by_request.remove(&(connection.number(), id));
+            drop(state);
             connection.ring_for(id, None);
         }
     }

@@ -110,8 +110,10 @@ fn it_serves_the_command_line_until_sigterm_and_takes_its_socket_away() {
     let waited = run(&["take", &url, "job", ":int", "--timeout", "10ms"]);
     assert_eq!(waited.code, 3, "{waited:?}");
     assert!(waited.err.contains("TUP-003"), "{waited:?}");
-    let refused = run(&["stat", &url]);
-    assert!(refused.err.contains("TUP-022") && refused.err.contains("unix://"), "{refused:?}");
+    let figures = run(&["stat", &url]);
+    assert!(figures.code == 0 && figures.out.contains("(str, int)"), "{figures:?}");
+    let why = run(&["explain", &url, "job", ":int"]);
+    assert_eq!((why.code, why.out.as_str()), (0, "the space is empty\n"), "{why:?}");
     let status = server.signal(Signal::TERM);
     assert_eq!(status.code(), Some(0));
     assert!(!server.socket.exists());

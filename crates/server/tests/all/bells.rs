@@ -97,6 +97,7 @@ fn a_watch_rings_again_for_each_put_after_it_was_told_of_the_last() {
     let bell = space.bell().unwrap();
     let watch = space.watch(&[template!["job", Kind::Int]], Watch::Put).unwrap();
     let number = bell.add(&watch);
+    assert_eq!(bell.add(&watch), number, "the same one");
     for n in 0..20 {
         space.put(&fields!["job", n]).unwrap();
         let mut rung = bell.drain();
