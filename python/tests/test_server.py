@@ -114,6 +114,8 @@ def test_a_tuple_that_python_can_not_represent_stays_v3(space):
         with pytest.raises(ts.NotEncodable, match="nanoseconds"):
             take("at", ...)
     assert space.count("at", ...) == 1
+    assert space.discard("at", ...) == 1
+    assert space.count("at", ...) == 0
 
 
 def test_ctrl_c_ends_a_blocked_take_which_has_no_effect_t5(space):
