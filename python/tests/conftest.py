@@ -39,7 +39,7 @@ NOT_SERVED = {
     "test_the_figures_tell_of_claims",
     # It is told at 64 MiB that a frame is too large, and not that the space is too small.
     "test_what_could_never_be_stored_is_refused_at_once_and_the_claim_goes_on",
-    # They make as many round trips as they have tuples, each of which waits for the interpreter's lock.
+    # They make as many round trips as they have tuples, and each waits for the interpreter's lock.
     "test_a_full_space_is_emptied_in_one_step",
     "test_closing_while_tuples_come_leaves_no_future_without_an_end",
     "test_ten_thousand_futures_wait_by_what_one_waits_by_and_each_gets_its_own_tuple_t4",

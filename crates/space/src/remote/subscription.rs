@@ -91,7 +91,8 @@ impl RemoteSubscription {
         &self,
         sink: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        self.fetch(Some(Duration::ZERO), AtEnd::Look)?;
+        // Nothing is asked for when nobody waits: events that come then wait at the server, as many as its buffer has.
+        self.fetch(Some(Duration::ZERO), AtEnd::End)?;
         let mut state = self.state();
         let Some(Come { kind, sequence, missed, tuple }) = state.events.pop_front() else {
             return Ok(None);
@@ -181,7 +182,10 @@ fn come(
 ) -> (Waits, Result<Vec<Come>, Error>) {
     match pending.ready(timeout, at_end) {
         Ok(true) => {}
-        Ok(false) => return (Some(pending), Ok(Vec::new())),
+        Ok(false) => {
+            let still_waits = at_end != AtEnd::End;
+            return (still_waits.then_some(pending), Ok(Vec::new()));
+        }
         Err(fault) => {
             let pending = fault.has(Fault::INTERRUPTED).then_some(pending);
             return (pending, Err(fault.into()));
