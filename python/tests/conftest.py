@@ -7,6 +7,7 @@ from serving import server
 
 SERVED = {
     "test_aio",
+    "test_aio_cancel_subscription",
     "test_aio_claim",
     "test_batteries_barrier",
     "test_batteries_locks",
@@ -39,11 +40,13 @@ NOT_SERVED = {
     "test_the_figures_tell_of_claims",
     # It is told at 64 MiB that a frame is too large, and not that the space is too small.
     "test_what_could_never_be_stored_is_refused_at_once_and_the_claim_goes_on",
-    # They make as many round trips as they have tuples, and each waits for the interpreter's lock.
+    # A round trip for each of thousands of tuples, and each waits for the interpreter's lock.
     "test_a_full_space_is_emptied_in_one_step",
     "test_closing_while_tuples_come_leaves_no_future_without_an_end",
     "test_ten_thousand_futures_wait_by_what_one_waits_by_and_each_gets_its_own_tuple_t4",
-    # A claim of 5 ms is over before it is extended.
+    # A claim of 5 ms, or a tuple of 20 ms, may be over before the next call has come to the server.
+    "test_a_lease_that_ends_makes_room_for_a_put_that_waits",
+    "test_a_claimed_tuple_whose_lease_ends_does_not_come_back",
     "test_a_claim_without_a_block_is_kept_by_extending_it",
 }
 """The tests of those files that speak of what is different there, or take long."""
