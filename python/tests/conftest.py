@@ -18,8 +18,11 @@ SERVED = {
     "test_claim",
     "test_consume",
     "test_dead",
+    "test_eval",
     "test_futures",
     "test_lease",
+    "test_pool",
+    "test_pool_failures",
     "test_put",
     "test_room",
     "test_scan",
@@ -30,6 +33,7 @@ SERVED = {
     "test_transaction",
     "test_transfer",
     "test_wait_none",
+    "test_withdrawing",
 }
 """The files whose tests also run on the spaces of a server."""
 
@@ -43,6 +47,8 @@ NOT_SERVED = {
     # A round trip for each of thousands of tuples, and each waits for the interpreter's lock.
     "test_a_full_space_is_emptied_in_one_step",
     "test_closing_while_tuples_come_leaves_no_future_without_an_end",
+    "test_map_returns_the_results_in_the_order_of_the_values",
+    "test_the_values_may_be_without_end",
     "test_ten_thousand_futures_wait_by_what_one_waits_by_and_each_gets_its_own_tuple_t4",
     # A claim of 5 ms, or a tuple of 20 ms, may be over before the next call has come to the server.
     "test_a_lease_that_ends_makes_room_for_a_put_that_waits",
