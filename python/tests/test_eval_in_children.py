@@ -65,3 +65,26 @@ def test_a_child_process_that_has_evaluated_ends(shm, shm_url, tmp_path, how, me
     assert shm.take("root", float) == ("root", 2.0)
     if how != "pool":  # whose children are killed at its end
         assert shm.take("later", float, timeout=60) == ("later", 3.0)
+
+
+ONCE = """
+import math, sys
+import tupelo as ts
+
+if __name__ == "__main__":
+    space = ts.connect(sys.argv[1])
+    print(space.eval("root", ts.call(math.sqrt, 4.0)).result(60))
+"""
+
+
+def test_a_program_that_has_evaluated_ends_without_another_word(url, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(ONCE)
+    done = subprocess.run(
+        [sys.executable, str(program), url],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "('root', 2.0)\n", "")

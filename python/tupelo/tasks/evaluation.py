@@ -280,9 +280,17 @@ os.register_at_fork(after_in_child=_begin_anew)
 @atexit.register  # behind what the crew has registered, so that it runs before that
 def _finish() -> None:
     """At the end of the program: wait for what was begun."""
-    for pool in [*_pools.values(), *_retired]:  # those of a parent leave it to that
+    # One after the other, and each once: `atexit` calls this, and `multiprocessing`.
+    while (pool := _taken_off()) is not None:  # those of a parent leave it to that
         try:
             pool.finish()
         except BaseException:
             pool.kill()
             raise
+
+
+def _taken_off() -> LocalPool | None:
+    with _lock:
+        if _pools:
+            return _pools.popitem()[1]
+        return _retired.pop() if _retired else None
