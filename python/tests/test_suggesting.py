@@ -27,7 +27,7 @@ from tupelo.tasks import functions
         ),
         (lambda s: Semaphore(s, "x", count=3), "(it takes: space, name, n, ttl)"),
         (lambda s: RWLock(s, "x", reader=3), "did you mean 'readers'?"),
-        (lambda s: Barrier(s, "x", partys=3), "did you mean 'party'?"),
+        (lambda s: Barrier(s, "x", partis=3), "did you mean 'parties'?"),
         (lambda s: Latch(s, "x", counts=3), "did you mean 'count'?"),
         (lambda s: Service(s, "x", print, concurency=3), "did you mean 'concurrency'?"),
         (lambda s: worker(s.url, retry=3), "did you mean 'retries'?"),
