@@ -66,10 +66,11 @@ impl Time<'_> {
         if value.is_none() && self.none.is_some() {
             return Ok(None);
         }
-        if self.endless && self.as_seconds(value)? > SECONDS_MAX {
+        let seconds = self.as_seconds(value)?;
+        if self.endless && seconds > SECONDS_MAX {
             return Ok(None);
         }
-        self.duration(value).map(Some)
+        self.checked(seconds, value).map(Some)
     }
 
     /// The time that was given; `default` if none was.
@@ -86,7 +87,11 @@ impl Time<'_> {
     }
 
     fn duration(self, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-        let seconds = self.as_seconds(value)?;
+        self.checked(self.as_seconds(value)?, value)
+    }
+
+    /// The time of so many seconds, which `value` stands for.
+    fn checked(self, seconds: f64, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
         let name = self.name;
         let is_too_short = if self.zero { seconds < 0.0 } else { seconds <= 0.0 };
         if seconds.is_nan() || is_too_short {
