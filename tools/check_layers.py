@@ -4,7 +4,8 @@ The layers are read from the tables in ARCHITECTURE.md (the blocks that begin wi
 "engine layers"), so the picture a reader sees is the rule. A crate may depend on crates of lower
 layers; its tests may also use development crates, which may use any. A file of the engine may name
 what is in its own folder of `crates/engine/src` or in one of a lower layer; its tests may name all.
-Only the face of the engine may have an `impl Engine`: a call of a method shows no layer.
+Only the face of the engine may have an `impl Engine`, or call what that has, since a call of a
+method shows no layer; nor is there an `impl Store`, which all layers have.
 `unsafe` may occur in `UNSAFE_HOMES` only.
 """
 
@@ -22,69 +23,36 @@ ENGINE_FACE = "face"
 ENGINE_BLOCK = re.compile(r"```text\nengine layers\b[^\n]*\n(.*?)```", re.DOTALL)
 USE = re.compile(r"\buse\s+((?:crate|super)\b[^;]*);")
 PATH = re.compile(r"(?<![\w:])((?:crate|super)(?:::\w+)+)")
+METHODS = re.compile(r"^impl(?:<[^>]*>)? (?:Engine|Store) \{", re.MULTILINE)
+VERB = re.compile(r"^    pub fn (\w+)", re.MULTILINE)
 TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{.*", re.MULTILINE | re.DOTALL)
-# What still points up in a file of the engine: imports, and blocks of methods of `Engine` outside
-# of its face. A number may only get smaller.
+# What still points up in a file of the engine: imports, methods of `Engine` outside of its face, and
+# calls of such. A number may only get smaller.
 ENGINE_EXCEPTIONS: dict[str, int] = {
     "base/error.rs": 1,
-    "index/learn.rs": 3,
-    "index/links.rs": 6,
-    "inspect/blocked.rs": 2,
-    "inspect/check/mod.rs": 2,
-    "inspect/holdings.rs": 2,
-    "inspect/stat.rs": 5,
-    "operations/at_match.rs": 2,
-    "operations/bulk.rs": 3,
-    "operations/exchange.rs": 2,
-    "operations/judged.rs": 5,
-    "operations/put.rs": 3,
-    "operations/read.rs": 2,
-    "operations/scan.rs": 2,
-    "operations/sighting.rs": 2,
-    "operations/take.rs": 2,
-    "operations/take_many.rs": 2,
-    "operations/targets.rs": 2,
-    "operations/transfer.rs": 2,
-    "operations/wait.rs": 2,
-    "operations/wait/finish.rs": 6,
-    "operations/wait/judged.rs": 2,
-    "operations/wait/leave.rs": 2,
-    "operations/wait/room.rs": 2,
-    "protocols/claim/dead.rs": 2,
-    "protocols/claim/mod.rs": 4,
-    "protocols/claim/settle.rs": 2,
-    "protocols/lease.rs": 4,
-    "protocols/subscription.rs": 2,
-    "protocols/transaction/commit.rs": 1,
-    "protocols/transaction/hold.rs": 2,
-    "protocols/transaction/lock.rs": 2,
-    "protocols/transaction/mod.rs": 1,
-    "protocols/transaction/part.rs": 1,
-    "protocols/transaction/take.rs": 1,
+    "index/learn.rs": 2,
+    "index/links.rs": 4,
+    "operations/bulk.rs": 2,
+    "operations/put.rs": 2,
+    "operations/wait/finish.rs": 7,
     "recovery/abandoned.rs": 2,
-    "recovery/fit.rs": 2,
-    "recovery/full.rs": 6,
-    "recovery/held.rs": 4,
-    "recovery/provide.rs": 2,
-    "recovery/quota.rs": 3,
-    "recovery/sweep.rs": 5,
-    "store/arena.rs": 3,
-    "store/classes.rs": 2,
-    "store/passage.rs": 3,
-    "store/registry.rs": 4,
-    "store/shrink.rs": 2,
+    "recovery/full.rs": 1,
+    "recovery/held.rs": 3,
+    "recovery/sweep.rs": 7,
+    "store/arena.rs": 2,
+    "store/mod.rs": 2,
+    "store/passage.rs": 1,
+    "store/registry.rs": 2,
+    "store/shrink.rs": 1,
     "store/step.rs": 4,
-    "store/stripe.rs": 3,
+    "store/stripe.rs": 1,
     "time/holds.rs": 5,
-    "time/mod.rs": 8,
+    "time/mod.rs": 11,
     "time/wheel.rs": 1,
-    "waiters/bell.rs": 5,
-    "waiters/cells.rs": 2,
-    "waiters/chain.rs": 2,
-    "waiters/deliver.rs": 3,
-    "waiters/events/hear.rs": 2,
-    "waiters/keep.rs": 2,
-    "waiters/patience.rs": 5,
+    "waiters/bell.rs": 2,
+    "waiters/cells.rs": 1,
+    "waiters/deliver.rs": 2,
+    "waiters/patience.rs": 4,
     "waiters/stored/mod.rs": 2,
 }
 LAYER_BLOCK = re.compile(r"```text\nlayers\b[^\n]*\n(.*?)```", re.DOTALL)
@@ -202,6 +170,8 @@ class EngineSources:
             for tree in re.findall(r"^pub use ([^;]*);", root, re.MULTILINE)
             for path in leaves(tree)
         }
+        face = "".join(self.code(path) for path in ENGINE.glob(f"{ENGINE_FACE}/*.rs"))
+        self.verb = re.compile(rf"\bengine(?:\(\))?\s*\.\s*(?:{'|'.join(VERB.findall(face))})\(")
 
     @staticmethod
     def code(path: Path) -> str:
@@ -244,6 +214,8 @@ class EngineSources:
             target = self.layer_of(path, name)
             if target is not None and self.heights[target] > self.heights[layer]:
                 found.append(path)
+        if layer != ENGINE_FACE:
+            found += METHODS.findall(code) + self.verb.findall(code)
         return found
 
 
@@ -257,8 +229,6 @@ def engine_findings() -> list[str]:
             found.append(f"crates/engine/src/{name}: '{layer}' is no layer of ARCHITECTURE.md")
             continue
         up = sources.upward(name, layer, code)
-        if layer != ENGINE_FACE:
-            up += re.findall(r"^impl(?:<[^>]*>)? Engine \{", code, re.MULTILINE)
         seen[name] = len(up)
         if len(up) > ENGINE_EXCEPTIONS.get(name, 0):
             allowed = ENGINE_EXCEPTIONS.get(name, 0)

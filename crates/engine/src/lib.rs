@@ -10,7 +10,7 @@
 )]
 
 mod base;
-mod engine;
+mod face;
 mod index;
 mod inspect;
 mod operations;
@@ -26,7 +26,7 @@ pub use base::error::{Error, Fullness, Need};
 pub use base::layout::{SHAPES_MAX, WAITERS_MAX};
 pub use base::refusable::represents;
 pub use base::sink::sink_once;
-pub use engine::{CreateOptions, Engine};
+pub use face::CreateOptions;
 pub use inspect::blocked::Blocked;
 pub use inspect::check::{Report, ShapeReport};
 pub use inspect::holdings::{HeldBy, Holding};
@@ -39,6 +39,7 @@ pub use protocols::lease::{Lease, LeaseTerms};
 pub use protocols::subscription::{EVENT_BYTES_MAX, EVENTS_MAX, Event, Subscription};
 pub use protocols::transaction::{Abortion, End as TransactionEnd, Transaction};
 pub use recovery::full::Limits;
+pub use store::Engine;
 pub use tupelo_tuple::{Order, WhenFull};
 pub use waiters::Want;
 pub use waiters::bell::Bell;

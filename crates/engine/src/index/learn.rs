@@ -14,16 +14,15 @@ use super::{
     BUCKETS, BUILDING, CURSOR, DROPPING, GROWTH, Index, KEYS, LEVEL, LOOKUPS, MASK, NONE, READY,
     SEGMENTS, SEGMENTS_MAX, STATE, ring, table,
 };
-use crate::Engine;
 use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_GRANULES;
 use crate::index::links;
-use crate::recovery::provide::Gathering;
+use crate::recovery::provide::{self, Gathering};
 use crate::store::stripe::{
     FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
     Stripe,
 };
-use crate::store::{blocks, record, step};
+use crate::store::{Store, blocks, record, registry, step};
 use tupelo_shm::GRANULE;
 
 /// Records that a build handles before it lets others in: about 20 us.
@@ -80,205 +79,206 @@ fn forget(stripe: Stripe<'_>, mask: u32) {
     }
 }
 
-impl Engine {
-    /// Gives the stripe with lock `scope` an index over `mask`, if it has room for one. Returns when the
-    /// index is ready, or when another process has taken the slot meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says; a space without room for an index keeps working without it, and so does one in which room can not
-    /// be looked for.
-    #[cold]
-    pub(crate) fn learn(&self, scope: u32, mask: u32) -> Result<(), Error> {
-        // Four times as many as it takes to walk through as many records as there is room for.
-        let records_max = u64::from(self.layout.extents_max) * RECORDS_PER_EXTENT_MAX;
-        self.learn_within(scope, mask, records_max * 4 / u64::from(STEP_RECORDS) + 1_000)
-    }
+/// Gives the stripe with lock `scope` an index over `mask`, if it has room for one. Returns when the
+/// index is ready, or when another process has taken the slot meanwhile.
+///
+/// # Errors
+///
+/// What the memory says; a space without room for an index keeps working without it, and so does one in which room can not
+/// be looked for.
+#[cold]
+pub(crate) fn learn(store: &Store, scope: u32, mask: u32) -> Result<(), Error> {
+    // Four times as many as it takes to walk through as many records as there is room for.
+    let records_max = u64::from(store.layout.extents_max) * RECORDS_PER_EXTENT_MAX;
+    learn_within(store, scope, mask, records_max * 4 / u64::from(STEP_RECORDS) + 1_000)
+}
 
-    /// As [`Engine::learn`], in at most so many steps. If others put and take faster than that, the next lookup that an index
-    /// would serve goes on.
-    fn learn_within(&self, scope: u32, mask: u32, steps_max: u64) -> Result<(), Error> {
-        let done = self.retry_by(Gathering::PassesOver, || {
-            for _ in 0..steps_max {
-                if self.learn_step(scope, mask)? {
-                    break;
-                }
+/// As [`learn`], in at most so many steps. If others put and take faster than that, the next lookup that an index
+/// would serve goes on.
+fn learn_within(store: &Store, scope: u32, mask: u32, steps_max: u64) -> Result<(), Error> {
+    let done = provide::retry_by(store, Gathering::PassesOver, || {
+        for _ in 0..steps_max {
+            if learn_step(store, scope, mask)? {
+                break;
             }
-            Ok(())
-        });
-        match done {
-            Err(error) if matches!(error, Error::SpaceFull(_)) || error.is_stall() => {
-                // It has to earn its room anew: looking for that in the whole space costs far more than a lookup. Nor has the
-                // lookup to do with who was stopped in the middle of something.
-                forget(Stripe::of_scope(&self.memory.view(), scope), mask);
-                Ok(())
-            }
-            done => done,
         }
-    }
-
-    /// One lock hold of [`Engine::learn`]. Returns whether there is nothing left to do.
-    fn learn_step(&self, scope: u32, mask: u32) -> Result<bool, Error> {
-        let mut section = Section::enter(&self.memory, scope)?;
-        let stripe = Stripe::of_scope(section.view(), scope);
-        let known = (0..INDEXES_MAX)
-            .map(|slot| super::at(stripe, slot))
-            .find(|index| index.words.load(STATE) != NONE && index.words.load(MASK) == mask);
-        match known {
-            Some(index) => match index.words.load(STATE) {
-                BUILDING => self.build_step(&mut section, stripe, index),
-                DROPPING => drop_step(&mut section, stripe, index),
-                _ => Ok(true),
-            },
-            None => self.begin(&mut section, stripe, mask),
-        }
-    }
-
-    /// Starts an index in a free slot, or the dropping of the least used one.
-    fn begin<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        mask: u32,
-    ) -> Result<bool, Error> {
-        let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
-        let all: Vec<Index<'m>> = indexes.collect();
-        if let Some(index) = all.iter().find(|index| index.words.load(STATE) == NONE) {
-            let block = blocks::allocate(
-                section,
-                &self.layout,
-                stripe,
-                table::BUCKETS_MIN as usize * GRANULE,
-            )?;
-            table::clear_first_segment(section, block);
-            for segment in 1..SEGMENTS_MAX {
-                index.words.init(SEGMENTS + 4 * segment, 0);
-            }
-            index.words.init(GROWTH, 0);
-            section.set(index.words, SEGMENTS, block);
-            section.set(index.words, MASK, mask);
-            section.set(index.words, KEYS, 0);
-            section.set(index.words, BUCKETS, table::BUCKETS_MIN);
-            section.set(index.words, LEVEL, table::level_of(table::BUCKETS_MIN));
-            section.set(index.words, LOOKUPS, 0);
-            section.set(index.words, CURSOR, stripe.page().load(FIRST));
-            section.set(index.words, STATE, BUILDING);
-            links::set_walking(section, stripe, index.slot, true);
-            section.commit()?;
-            forget(stripe, mask);
-            return Ok(false);
-        }
-        if let Some(index) = all.iter().find(|index| index.words.load(STATE) == DROPPING) {
-            drop_step(section, stripe, *index)?;
-            return Ok(false);
-        }
-        let Some(victim) = all
-            .iter()
-            .filter(|index| index.words.load(STATE) == READY)
-            .min_by_key(|index| index.words.load(LOOKUPS))
-        else {
-            return Ok(true);
-        };
-        for index in &all {
-            // What was used long ago must not count for ever.
-            index.words.init(LOOKUPS, index.words.load(LOOKUPS) / 2);
-        }
-        self.retire(section, stripe, *victim)?;
-        Ok(false)
-    }
-
-    /// Frees the table of an index; its marks are cleared by [`drop_step`].
-    fn retire<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        index: Index<'m>,
-    ) -> Result<(), Error> {
-        section.set(index.words, STATE, DROPPING);
-        section.set(index.words, CURSOR, stripe.page().load(FIRST));
-        let set = stripe.page().load(INDEX_SET);
-        section.set(stripe.page(), INDEX_SET, set & !(1 << index.slot));
-        links::set_walking(section, stripe, index.slot, true);
-        for block in table::segments(index) {
-            step::begin(section)?;
-            // The allocator's link takes the place of a table entry, which an undo needs: with the log.
-            let header = record::header(section.view(), block);
-            section.set(header, record::FREE_NEXT, 0);
-            blocks::free(section, &self.layout, stripe, block)?;
-        }
-        Ok(section.commit()?)
-    }
-
-    /// Lets an index over `mask` of the stripe with lock `scope`, for whose table no more memory was found when it had `keys`
-    /// keys, do without until it has a quarter more.
-    #[cold]
-    pub(crate) fn postpone_growth(&self, scope: u32, mask: u32, keys: u32) -> Result<(), Error> {
-        let section = Section::enter(&self.memory, scope)?;
-        let stripe = Stripe::of_scope(section.view(), scope);
-        let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
-        for index in indexes.filter(|index| index.words.load(MASK) == mask) {
-            // By the keys that it had: those of a section that begins anew are gone, and come again.
-            index.words.init(GROWTH, keys.saturating_add(keys / 4));
-        }
-        Ok(section.finish()?)
-    }
-
-    /// Links the next records. Returns whether the index is ready.
-    fn build_step<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        index: Index<'m>,
-    ) -> Result<bool, Error> {
-        let mask = index.words.load(MASK);
-        let Some(kinds) = self.kinds_of(section.view(), stripe.page().load(SHAPE)) else {
-            return Ok(section.commit().map(|()| true)?);
-        };
-        for _ in 0..STEP_RECORDS {
-            let reference = index.words.load(CURSOR);
-            if reference == 0 {
-                let set = stripe.page().load(INDEX_SET);
-                section.set(stripe.page(), INDEX_SET, set | 1 << index.slot);
-                section.set(index.words, STATE, READY);
-                links::set_walking(section, stripe, index.slot, false);
-                section.commit()?;
-                return Ok(true);
-            }
-            step::commit_if_full(section)?;
-            self.build_one(section, stripe, index, (reference, mask), kinds.as_slice())?;
-        }
-        section.commit()?;
-        Ok(false)
-    }
-
-    fn build_one<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        index: Index<'m>,
-        (reference, mask): (u32, u32),
-        kinds: &[Kind],
-    ) -> Result<(), Error> {
-        let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
-        links::ensure_extension(section, &self.layout, stripe, reference, index.slot)?;
-        let record = record::at(section.view(), reference);
-        ring::append(section, &self.layout, stripe, index, (record, tag))
-            .map_err(|error| self.required(error))?;
-        links::set_linked(section, reference, index.slot, true);
-        let next = younger(section.view(), reference);
-        section.set(index.words, CURSOR, next);
         Ok(())
-    }
-
-    /// What a build ended with, which does not do without buckets, as an index does that has all records: each key that it
-    /// links would walk through a chain of nearly all before it.
-    fn required(&self, error: Error) -> Error {
-        match error {
-            Error::Need(need @ Need::Table { .. }) => {
-                need.of_memory(self.layout.extents_max).into()
-            }
-            error => error,
+    });
+    match done {
+        Err(error) if matches!(error, Error::SpaceFull(_)) || error.is_stall() => {
+            // It has to earn its room anew: looking for that in the whole space costs far more than a lookup. Nor has the
+            // lookup to do with who was stopped in the middle of something.
+            forget(Stripe::of_scope(&store.memory.view(), scope), mask);
+            Ok(())
         }
+        done => done,
+    }
+}
+
+/// One lock hold of [`learn`]. Returns whether there is nothing left to do.
+fn learn_step(store: &Store, scope: u32, mask: u32) -> Result<bool, Error> {
+    let mut section = Section::enter(&store.memory, scope)?;
+    let stripe = Stripe::of_scope(section.view(), scope);
+    let known = (0..INDEXES_MAX)
+        .map(|slot| super::at(stripe, slot))
+        .find(|index| index.words.load(STATE) != NONE && index.words.load(MASK) == mask);
+    match known {
+        Some(index) => match index.words.load(STATE) {
+            BUILDING => build_step(store, &mut section, stripe, index),
+            DROPPING => drop_step(&mut section, stripe, index),
+            _ => Ok(true),
+        },
+        None => begin(store, &mut section, stripe, mask),
+    }
+}
+
+/// Starts an index in a free slot, or the dropping of the least used one.
+fn begin<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    mask: u32,
+) -> Result<bool, Error> {
+    let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
+    let all: Vec<Index<'m>> = indexes.collect();
+    if let Some(index) = all.iter().find(|index| index.words.load(STATE) == NONE) {
+        let block = blocks::allocate(
+            section,
+            &store.layout,
+            stripe,
+            table::BUCKETS_MIN as usize * GRANULE,
+        )?;
+        table::clear_first_segment(section, block);
+        for segment in 1..SEGMENTS_MAX {
+            index.words.init(SEGMENTS + 4 * segment, 0);
+        }
+        index.words.init(GROWTH, 0);
+        section.set(index.words, SEGMENTS, block);
+        section.set(index.words, MASK, mask);
+        section.set(index.words, KEYS, 0);
+        section.set(index.words, BUCKETS, table::BUCKETS_MIN);
+        section.set(index.words, LEVEL, table::level_of(table::BUCKETS_MIN));
+        section.set(index.words, LOOKUPS, 0);
+        section.set(index.words, CURSOR, stripe.page().load(FIRST));
+        section.set(index.words, STATE, BUILDING);
+        links::set_walking(section, stripe, index.slot, true);
+        section.commit()?;
+        forget(stripe, mask);
+        return Ok(false);
+    }
+    if let Some(index) = all.iter().find(|index| index.words.load(STATE) == DROPPING) {
+        drop_step(section, stripe, *index)?;
+        return Ok(false);
+    }
+    let Some(victim) = all
+        .iter()
+        .filter(|index| index.words.load(STATE) == READY)
+        .min_by_key(|index| index.words.load(LOOKUPS))
+    else {
+        return Ok(true);
+    };
+    for index in &all {
+        // What was used long ago must not count for ever.
+        index.words.init(LOOKUPS, index.words.load(LOOKUPS) / 2);
+    }
+    retire(store, section, stripe, *victim)?;
+    Ok(false)
+}
+
+/// Frees the table of an index; its marks are cleared by [`drop_step`].
+fn retire<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+) -> Result<(), Error> {
+    section.set(index.words, STATE, DROPPING);
+    section.set(index.words, CURSOR, stripe.page().load(FIRST));
+    let set = stripe.page().load(INDEX_SET);
+    section.set(stripe.page(), INDEX_SET, set & !(1 << index.slot));
+    links::set_walking(section, stripe, index.slot, true);
+    for block in table::segments(index) {
+        step::begin(section)?;
+        // The allocator's link takes the place of a table entry, which an undo needs: with the log.
+        let header = record::header(section.view(), block);
+        section.set(header, record::FREE_NEXT, 0);
+        blocks::free(section, &store.layout, stripe, block)?;
+    }
+    Ok(section.commit()?)
+}
+
+/// Lets an index over `mask` of the stripe with lock `scope`, for whose table no more memory was found when it had `keys`
+/// keys, do without until it has a quarter more.
+#[cold]
+pub(crate) fn postpone_growth(
+    store: &Store,
+    scope: u32,
+    mask: u32,
+    keys: u32,
+) -> Result<(), Error> {
+    let section = Section::enter(&store.memory, scope)?;
+    let stripe = Stripe::of_scope(section.view(), scope);
+    let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
+    for index in indexes.filter(|index| index.words.load(MASK) == mask) {
+        // By the keys that it had: those of a section that begins anew are gone, and come again.
+        index.words.init(GROWTH, keys.saturating_add(keys / 4));
+    }
+    Ok(section.finish()?)
+}
+
+/// Links the next records. Returns whether the index is ready.
+fn build_step<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+) -> Result<bool, Error> {
+    let mask = index.words.load(MASK);
+    let Some(kinds) = registry::kinds_of(store, section.view(), stripe.page().load(SHAPE)) else {
+        return Ok(section.commit().map(|()| true)?);
+    };
+    for _ in 0..STEP_RECORDS {
+        let reference = index.words.load(CURSOR);
+        if reference == 0 {
+            let set = stripe.page().load(INDEX_SET);
+            section.set(stripe.page(), INDEX_SET, set | 1 << index.slot);
+            section.set(index.words, STATE, READY);
+            links::set_walking(section, stripe, index.slot, false);
+            section.commit()?;
+            return Ok(true);
+        }
+        step::commit_if_full(section)?;
+        build_one(store, section, stripe, index, (reference, mask), kinds.as_slice())?;
+    }
+    section.commit()?;
+    Ok(false)
+}
+
+fn build_one<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+    (reference, mask): (u32, u32),
+    kinds: &[Kind],
+) -> Result<(), Error> {
+    let tag = key::tag_of_record(section.view(), reference, kinds, mask, store.seed);
+    links::ensure_extension(section, &store.layout, stripe, reference, index.slot)?;
+    let record = record::at(section.view(), reference);
+    ring::append(section, &store.layout, stripe, index, (record, tag))
+        .map_err(|error| required(store, error))?;
+    links::set_linked(section, reference, index.slot, true);
+    let next = younger(section.view(), reference);
+    section.set(index.words, CURSOR, next);
+    Ok(())
+}
+
+/// What a build ended with, which does not do without buckets, as an index does that has all records: each key that it
+/// links would walk through a chain of nearly all before it.
+fn required(store: &Store, error: Error) -> Error {
+    match error {
+        Error::Need(need @ Need::Table { .. }) => need.of_memory(store.layout.extents_max).into(),
+        error => error,
     }
 }
 

@@ -3,10 +3,9 @@
 //! A record carries a mark per index slot that it is linked in. While an index is being built or dropped
 //! its cursor walks the base list; a record that leaves the list under the cursor moves it on.
 
-use tupelo_shm::{Section, Store, View};
+use tupelo_shm::{Section, Store as WordStore, View};
 use tupelo_tuple::{Field, Kind, TupleRef};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::index::find::Hit;
@@ -15,9 +14,9 @@ use crate::operations::put;
 use crate::protocols::claim::history;
 use crate::protocols::lease;
 use crate::store::blocks::{self, Release};
-use crate::store::extension;
 use crate::store::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
 use crate::store::stripe::{INDEX_SET, RETURNS, Stripe};
+use crate::store::{Store, extension};
 use crate::time::wheel;
 
 /// Which index slots are being built or dropped, a bit each.
@@ -71,196 +70,194 @@ pub(crate) fn ensure_extension<'m>(
     Ok(())
 }
 
-impl Engine {
-    /// Makes a filled record findable: the youngest of its shape.
-    #[inline(always)]
-    pub(crate) fn link_youngest<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        fields: &[Field<'_>],
-    ) -> Result<(), Error> {
-        self.link_youngest_with(section, stripe, (record, fields), [])
-    }
+/// Makes a filled record findable: the youngest of its shape.
+#[inline(always)]
+pub(crate) fn link_youngest<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    fields: &[Field<'_>],
+) -> Result<(), Error> {
+    link_youngest_with(store, section, stripe, (record, fields), [])
+}
 
-    /// As [`Engine::link_youngest`], together with `also`, which is stored before a block is allocated.
-    #[inline(always)]
-    pub(crate) fn link_youngest_with<'m, const K: usize>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (record, fields): (Record<'m>, &[Field<'_>]),
-        also: [Store<'m>; K],
-    ) -> Result<(), Error> {
-        let set = index::set(stripe);
-        let header = record.header;
-        // They mean nothing before the base list has the record, below. One whose time came in a section that was undone has
-        // those of then.
-        header.init(SHAPE, unmarked(header) | set << LINKED_SHIFT);
-        match set {
-            0 => {
-                let base = queue::appending(section.view(), stripe, record);
-                section.set_together(base, also, []);
-            }
-            // Nearly always: one index, whose links the record has room for.
-            1 | 2 => {
-                let index = index::at(stripe, set as usize / 2);
-                let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
-                let base = queue::appending(section.view(), stripe, record);
-                let added = (record, tag);
-                ring::append_with(section, &self.layout, stripe, index, added, (base, also))
-                    .inspect_err(|_| put::give_number_back(stripe, record))?;
-            }
-            _ => {
-                section.set_words(also);
-                let section = &mut *section;
-                let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
-                    self.link_in_several(section, stripe, record, fields)
-                });
-                linked.inspect_err(|_| put::give_number_back(stripe, record))?;
-            }
+/// As [`link_youngest`], together with `also`, which is stored before a block is allocated.
+#[inline(always)]
+pub(crate) fn link_youngest_with<'m, const K: usize>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, fields): (Record<'m>, &[Field<'_>]),
+    also: [WordStore<'m>; K],
+) -> Result<(), Error> {
+    let set = index::set(stripe);
+    let header = record.header;
+    // They mean nothing before the base list has the record, below. One whose time came in a section that was undone has
+    // those of then.
+    header.init(SHAPE, unmarked(header) | set << LINKED_SHIFT);
+    match set {
+        0 => {
+            let base = queue::appending(section.view(), stripe, record);
+            section.set_together(base, also, []);
         }
-        if stripe.page().load(WALKING) != 0 {
-            include_in_walks(section, stripe, record.reference);
+        // Nearly always: one index, whose links the record has room for.
+        1 | 2 => {
+            let index = index::at(stripe, set as usize / 2);
+            let tag = key::tag_of_fields(fields, index.words.load(MASK), store.seed);
+            let base = queue::appending(section.view(), stripe, record);
+            let added = (record, tag);
+            ring::append_with(section, &store.layout, stripe, index, added, (base, also))
+                .inspect_err(|_| put::give_number_back(stripe, record))?;
         }
-        Ok(())
+        _ => {
+            section.set_words(also);
+            let section = &mut *section;
+            let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
+                link_in_several(store, section, stripe, record, fields)
+            });
+            linked.inspect_err(|_| put::give_number_back(stripe, record))?;
+        }
     }
+    if stripe.page().load(WALKING) != 0 {
+        include_in_walks(section, stripe, record.reference);
+    }
+    Ok(())
+}
 
-    /// Links the youngest record in all indexes and in the base list.
-    #[inline(never)]
-    fn link_in_several<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        fields: &[Field<'_>],
-    ) -> Result<(), Error> {
-        for slot in index::slots(stripe.page().load(INDEX_SET)) {
-            let index = index::at(stripe, slot);
-            let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
-            ensure_extension(section, &self.layout, stripe, record.reference, slot)?;
-            ring::append(section, &self.layout, stripe, index, (record, tag))?;
-        }
-        let stores = queue::appending(section.view(), stripe, record);
-        section.set_words(stores);
-        Ok(())
+/// Links the youngest record in all indexes and in the base list.
+#[inline(never)]
+fn link_in_several<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    fields: &[Field<'_>],
+) -> Result<(), Error> {
+    for slot in index::slots(stripe.page().load(INDEX_SET)) {
+        let index = index::at(stripe, slot);
+        let tag = key::tag_of_fields(fields, index.words.load(MASK), store.seed);
+        ensure_extension(section, &store.layout, stripe, record.reference, slot)?;
+        ring::append(section, &store.layout, stripe, index, (record, tag))?;
     }
+    let stores = queue::appending(section.view(), stripe, record);
+    section.set_words(stores);
+    Ok(())
+}
 
-    /// Links a record that was held where it was before: same identity, age and place (rule T5).
-    pub(crate) fn link_back<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<(), Error> {
-        for slot in index::slots(stripe.page().load(INDEX_SET)) {
-            let index = index::at(stripe, slot);
-            self.link_back_in(section, stripe, index, reference, kinds)?;
-        }
-        queue::restore(section, &self.layout, stripe, reference);
-        stripe.page().init(RETURNS, stripe.page().load(RETURNS).wrapping_add(1));
-        for slot in index::slots(stripe.page().load(WALKING)) {
-            let index = index::at(stripe, slot);
-            let cursor = index.words.load(CURSOR);
-            let passed = cursor == 0 || precedes(section.view(), reference, cursor);
-            if index.words.load(STATE) == BUILDING && passed {
-                self.link_back_in(section, stripe, index, reference, kinds)?;
-            }
-        }
-        Ok(())
+/// Links a record that was held where it was before: same identity, age and place (rule T5).
+pub(crate) fn link_back<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<(), Error> {
+    for slot in index::slots(stripe.page().load(INDEX_SET)) {
+        let index = index::at(stripe, slot);
+        link_back_in(store, section, stripe, index, reference, kinds)?;
     }
+    queue::restore(section, &store.layout, stripe, reference);
+    stripe.page().init(RETURNS, stripe.page().load(RETURNS).wrapping_add(1));
+    for slot in index::slots(stripe.page().load(WALKING)) {
+        let index = index::at(stripe, slot);
+        let cursor = index.words.load(CURSOR);
+        let passed = cursor == 0 || precedes(section.view(), reference, cursor);
+        if index.words.load(STATE) == BUILDING && passed {
+            link_back_in(store, section, stripe, index, reference, kinds)?;
+        }
+    }
+    Ok(())
+}
 
-    fn link_back_in<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        index: Index<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<(), Error> {
-        let mask = index.words.load(MASK);
-        let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
-        if record::is_extended(index.slot) {
-            // It goes back to where it was, in a full space, too.
-            let header = record::header(section.view(), reference);
-            extension::ensure_beyond(section, &self.layout, stripe, header)?;
-        }
-        ring::restore(section, &self.layout, stripe, index, (reference, tag))?;
-        set_linked(section, reference, index.slot, true);
-        Ok(())
+fn link_back_in<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<(), Error> {
+    let mask = index.words.load(MASK);
+    let tag = key::tag_of_record(section.view(), reference, kinds, mask, store.seed);
+    if record::is_extended(index.slot) {
+        // It goes back to where it was, in a full space, too.
+        let header = record::header(section.view(), reference);
+        extension::ensure_beyond(section, &store.layout, stripe, header)?;
     }
+    ring::restore(section, &store.layout, stripe, index, (reference, tag))?;
+    set_linked(section, reference, index.slot, true);
+    Ok(())
+}
 
-    /// Takes a record that a search in this section has found out of everything that finds it, and frees it.
-    #[inline(always)]
-    pub(crate) fn unlink_and_free<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        found: Hit<'m>,
-    ) -> Result<(), Error> {
-        let Record { reference, header } = found.record;
-        if header.load(EXTENSION) != 0 {
-            unlink_found(section, stripe, found);
-            return self.free_record_at(section, stripe, found.record);
+/// Takes a record that a search in this section has found out of everything that finds it, and frees it.
+#[inline(always)]
+pub(crate) fn unlink_and_free<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    found: Hit<'m>,
+) -> Result<(), Error> {
+    let Record { reference, header } = found.record;
+    if header.load(EXTENSION) != 0 {
+        unlink_found(section, stripe, found);
+        return free_record_at(store, section, stripe, found.record);
+    }
+    let first = header.part(0);
+    match blocks::release(section, &store.layout, stripe, reference, first) {
+        Release::Spare(stores) => {
+            unlink_with(section, stripe, found, stores);
+            Ok(())
         }
-        let first = header.part(0);
-        match blocks::release(section, &self.layout, stripe, reference, first) {
-            Release::Spare(stores) => {
-                unlink_with(section, stripe, found, stores);
-                Ok(())
-            }
-            other => {
-                unlink_with(section, stripe, found, []);
-                blocks::free_to(section, &self.layout, stripe, (reference, first), other)
-            }
+        other => {
+            unlink_with(section, stripe, found, []);
+            blocks::free_to(section, &store.layout, stripe, (reference, first), other)
         }
     }
+}
 
-    /// Frees the block of a record that is linked nowhere, and its extension.
-    #[inline]
-    pub(crate) fn free_record<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-    ) -> Result<(), Error> {
-        let record = record::at(section.view(), reference);
-        self.free_record_at(section, stripe, record)
-    }
+/// Frees the block of a record that is linked nowhere, and its extension.
+#[inline]
+pub(crate) fn free_record<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+) -> Result<(), Error> {
+    let record = record::at(section.view(), reference);
+    free_record_at(store, section, stripe, record)
+}
 
-    /// As [`Engine::free_record`], for a record that was found already.
-    #[inline(always)]
-    pub(crate) fn free_record_at<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-    ) -> Result<(), Error> {
-        if record.header.load(EXTENSION) != 0 {
-            self.free_extension(section, stripe, record.header)?;
-        }
-        blocks::free_at(section, &self.layout, stripe, record.reference, record.header.part(0))
+/// As [`free_record`], for a record that was found already.
+#[inline(always)]
+pub(crate) fn free_record_at<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<(), Error> {
+    if record.header.load(EXTENSION) != 0 {
+        free_extension(store, section, stripe, record.header)?;
     }
+    blocks::free_at(section, &store.layout, stripe, record.reference, record.header.part(0))
+}
 
-    #[inline(never)]
-    fn free_extension<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        header: Header<'m>,
-    ) -> Result<(), Error> {
-        if let Some(extension) = extension::of(section.view(), header) {
-            lease::recount(section, stripe, extension, false);
-            let block = history::detach(section, extension);
-            history::free(section, &self.layout, stripe, block)?;
-        }
-        if record::is_extended_inside(header) {
-            return Ok(());
-        }
-        blocks::free(section, &self.layout, stripe, header.load(EXTENSION))
+#[inline(never)]
+fn free_extension<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    header: Header<'m>,
+) -> Result<(), Error> {
+    if let Some(extension) = extension::of(section.view(), header) {
+        lease::recount(section, stripe, extension, false);
+        let block = history::detach(section, extension);
+        history::free(section, &store.layout, stripe, block)?;
     }
+    if record::is_extended_inside(header) {
+        return Ok(());
+    }
+    blocks::free(section, &store.layout, stripe, header.load(EXTENSION))
 }
 
 /// A build whose cursor had reached the end goes on with the new record.
@@ -296,7 +293,7 @@ fn unlink_with<'m, const K: usize>(
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     found: Hit<'m>,
-    also: [Store<'m>; K],
+    also: [WordStore<'m>; K],
 ) {
     let Hit { record: Record { reference, header }, place } = found;
     let walking = stripe.page().load(WALKING);

@@ -3,9 +3,8 @@
 use tupelo_shm::{ParticipantInfo, Section, View};
 use tupelo_tuple::Template;
 
-use crate::Engine;
 use crate::base::error::Error;
-use crate::store::stripe;
+use crate::store::{Store, registry, stripe};
 use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, Want, cells, stored};
 
 /// A caller that waits for a tuple, to take or to read it.
@@ -17,53 +16,44 @@ pub struct Blocked {
     pub template: Template,
 }
 
-impl Engine {
-    /// The callers that wait to take or to read a tuple. Each did so at some moment of the call. Who looks itself, as
-    /// its template has a condition, is none of them.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn blocked(&self) -> Result<Vec<Blocked>, Error> {
-        let view = self.memory.view();
-        let participants = self.memory.participants();
-        let mut all = Vec::new();
-        for number in 1..=cells::used(&view) {
-            let cell = waiters::cell(&view, number);
-            if cell.load(STATE) != LINKED {
-                continue;
-            }
-            // Only who holds the lock that the cell is linked under may look into it.
-            let scope = cell.load(SCOPE);
-            let section = Section::enter(&self.memory, scope)?;
-            all.extend(self.blocked_at(section.view(), (number, scope), &participants));
-            section.finish()?;
+/// As [`crate::Engine::blocked`] says.
+pub(crate) fn blocked(store: &Store) -> Result<Vec<Blocked>, Error> {
+    let view = store.memory.view();
+    let participants = store.memory.participants();
+    let mut all = Vec::new();
+    for number in 1..=cells::used(&view) {
+        let cell = waiters::cell(&view, number);
+        if cell.load(STATE) != LINKED {
+            continue;
         }
-        Ok(all)
+        // Only who holds the lock that the cell is linked under may look into it.
+        let scope = cell.load(SCOPE);
+        let section = Section::enter(&store.memory, scope)?;
+        all.extend(blocked_at(store, section.view(), (number, scope), &participants));
+        section.finish()?;
     }
+    Ok(all)
+}
 
-    fn blocked_at(
-        &self,
-        view: &View<'_>,
-        (number, scope): (u32, u32),
-        participants: &[ParticipantInfo],
-    ) -> Option<Blocked> {
-        let cell = waiters::cell(view, number);
-        let wants = [Want::Take, Want::Read].map(Want::number);
-        if cell.load(STATE) != LINKED
-            || cell.load(SCOPE) != scope
-            || !wants.contains(&cell.load(WANT))
-        {
-            return None;
-        }
-        let kinds = if scope < stripe::scope_of(0) {
-            None
-        } else {
-            self.kinds_of(view, stripe::shape_of(scope))
-        };
-        let template = stored::template(view, cell, kinds.as_ref())?;
-        Some(Blocked { pid: pid_of(participants, cell.load(OWNER)), template })
+fn blocked_at(
+    store: &Store,
+    view: &View<'_>,
+    (number, scope): (u32, u32),
+    participants: &[ParticipantInfo],
+) -> Option<Blocked> {
+    let cell = waiters::cell(view, number);
+    let wants = [Want::Take, Want::Read].map(Want::number);
+    if cell.load(STATE) != LINKED || cell.load(SCOPE) != scope || !wants.contains(&cell.load(WANT))
+    {
+        return None;
     }
+    let kinds = if scope < stripe::scope_of(0) {
+        None
+    } else {
+        registry::kinds_of(store, view, stripe::shape_of(scope))
+    };
+    let template = stored::template(view, cell, kinds.as_ref())?;
+    Some(Blocked { pid: pid_of(participants, cell.load(OWNER)), template })
 }
 
 /// The process of the participant that a word names, plus 1; 0 if it is not known any more.

@@ -8,10 +8,12 @@ use tupelo_tuple::TemplateRef;
 use crate::base::error::Error;
 use crate::index::find::Purpose;
 use crate::operations::judged::Among;
+use crate::operations::{bulk, targets};
 use crate::protocols::claim;
+use crate::store::Store;
 use crate::store::extension::{self, HOLD_END_MS};
 use crate::store::record::{self, STATE};
-use crate::{Engine, time};
+use crate::time;
 
 /// What holds a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,37 +37,27 @@ pub struct Holding {
     pub expires_in: Option<Duration>,
 }
 
-impl Engine {
-    /// The matches of `template` that somebody holds and may give back, at one moment (rule O9).
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn holdings(&self, template: &[TemplateRef<'_>]) -> Result<Vec<Holding>, Error> {
-        let among = (Purpose::Read, Among::Held);
-        let holdings = self.at_one_moment_among(template, among, |section, targets| {
-            let view = section.view();
-            let held = targets.iter().flat_map(|target| {
-                let held = self.held(section, target).into_iter();
-                held.filter(|reference| target.admits(view, *reference))
-            });
-            Ok(held.map(|reference| self.holding(view, reference)).collect())
+/// As [`crate::Engine::holdings`] says.
+pub(crate) fn holdings(store: &Store, template: &[TemplateRef<'_>]) -> Result<Vec<Holding>, Error> {
+    let among = (Purpose::Read, Among::Held);
+    let holdings = bulk::at_one_moment_among(store, template, among, |section, targets| {
+        let view = section.view();
+        let held = targets.iter().flat_map(|target| {
+            let held = targets::held(store, section, target).into_iter();
+            held.filter(|reference| target.admits(view, *reference))
         });
-        Ok(holdings?.unwrap_or_default())
-    }
+        Ok(held.map(|reference| holding(store, view, reference)).collect())
+    });
+    Ok(holdings?.unwrap_or_default())
+}
 
-    fn holding(&self, view: &View<'_>, reference: u32) -> Holding {
-        let header = record::header(view, reference);
-        let by = match header.load(STATE) {
-            record::CLAIMED => HeldBy::Claim,
-            record::ENLISTED => HeldBy::Transaction,
-            _ => return Holding { by: HeldBy::Call, pid: 0, expires_in: None },
-        };
-        let end_ms = extension::of(view, header).map(|extension| extension.load64(HOLD_END_MS));
-        Holding {
-            by,
-            pid: claim::holder_pid(self, header),
-            expires_in: end_ms.map(time::time_until),
-        }
-    }
+fn holding(store: &Store, view: &View<'_>, reference: u32) -> Holding {
+    let header = record::header(view, reference);
+    let by = match header.load(STATE) {
+        record::CLAIMED => HeldBy::Claim,
+        record::ENLISTED => HeldBy::Transaction,
+        _ => return Holding { by: HeldBy::Call, pid: 0, expires_in: None },
+    };
+    let end_ms = extension::of(view, header).map(|extension| extension.load64(HOLD_END_MS));
+    Holding { by, pid: claim::holder_pid(store, header), expires_in: end_ms.map(time::time_until) }
 }

@@ -9,18 +9,18 @@ use tupelo_tuple::Shape;
 
 use crate::base::error::Error;
 use crate::base::layout::EXTENT_BYTES;
-use crate::engine::{DROPPED, WHERE_ERRORS, space_line};
+use crate::index;
 use crate::inspect::blocked::pid_of;
 use crate::protocols::claim;
 use crate::recovery::full::WhenFull;
+use crate::recovery::sweep;
 use crate::store::extension::{self, Extension, HOLD_END_MS};
 use crate::store::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES};
-use crate::store::{arena, record, registry};
+use crate::store::{self, DROPPED, Store, WHERE_ERRORS, arena, record, registry, space_line};
 use crate::time;
 use crate::time::list::{self, List};
 use crate::waiters::events::ring::Ring;
 use crate::waiters::{self, cells, chain};
-use crate::{Engine, index};
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,211 +139,195 @@ fn total(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-impl Engine {
-    /// What is in the space. Who died in it is cleaned up after first, as far as there is room for what comes back.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Memory`] if the space is damaged.
-    pub fn stat(&self) -> Result<Stat, Error> {
-        match self.settle_the_dead() {
-            Err(Error::SpaceFull(_)) => {}
-            settled => settled?,
-        }
-        let view = self.memory.view();
-        let line = arena::line(&view);
-        let committed = line.load(arena::COMMITTED);
-        let bytes = |extents: u32| u64::from(extents) * EXTENT_BYTES as u64;
-        let mut bytes_by_owner = std::collections::HashMap::<u32, u64>::new();
-        let mut extent = 0;
-        while extent < committed.min(self.layout.extents_all) {
-            let (owner, extents) = arena::owner(&view, &self.layout, extent).unwrap_or((0, 1));
-            *bytes_by_owner.entry(owner).or_default() += bytes(extents);
-            extent = extent.saturating_add(extents.max(1));
-        }
-        let mut transactions = Transactions::new();
-        let shape = |number| {
-            let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
-            self.shape_stat(number, bytes, &mut transactions)
-        };
-        let shapes: Vec<ShapeStat> =
-            (0..registry::count(&view)).filter_map(shape).collect::<Result<_, Error>>()?;
-        let participants = self.memory.participants();
-        let transactions = with_pids(transactions, &participants);
-        let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|one| one.alive);
-        self.require_whole(&view)?;
-        Ok(Stat {
-            tuples: total(shapes.iter().map(|shape| shape.count)),
-            bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
-            bytes_committed: bytes(committed),
-            bytes_max: bytes(self.layout.extents_max),
-            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
-            when_full: self.when_full,
-            dropped: space_line(&view).load64(DROPPED),
-            waiting_for_room: u64::from(chain::in_line_for_room(&view)),
-            subscriptions: self.subscription_stats(),
-            waiters: u64::from(chain::wide_counts(&view).waiting())
-                + total(shapes.iter().map(|shape| shape.waiting)),
-            where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
-            transactions,
-            pids: pids(&alive),
-            pids_dead: pids(&dead),
-            shapes,
+/// As [`crate::Engine::stat`] says.
+pub(crate) fn stat(store: &Store) -> Result<Stat, Error> {
+    match sweep::settle_the_dead(store) {
+        Err(Error::SpaceFull(_)) => {}
+        settled => settled?,
+    }
+    let view = store.memory.view();
+    let line = arena::line(&view);
+    let committed = line.load(arena::COMMITTED);
+    let bytes = |extents: u32| u64::from(extents) * EXTENT_BYTES as u64;
+    let mut bytes_by_owner = std::collections::HashMap::<u32, u64>::new();
+    let mut extent = 0;
+    while extent < committed.min(store.layout.extents_all) {
+        let (owner, extents) = arena::owner(&view, &store.layout, extent).unwrap_or((0, 1));
+        *bytes_by_owner.entry(owner).or_default() += bytes(extents);
+        extent = extent.saturating_add(extents.max(1));
+    }
+    let mut transactions = Transactions::new();
+    let shape = |number| {
+        let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
+        shape_stat(store, number, bytes, &mut transactions)
+    };
+    let shapes: Vec<ShapeStat> =
+        (0..registry::count(&view)).filter_map(shape).collect::<Result<_, Error>>()?;
+    let participants = store.memory.participants();
+    let transactions = with_pids(transactions, &participants);
+    let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|one| one.alive);
+    require_whole(store, &view)?;
+    Ok(Stat {
+        tuples: total(shapes.iter().map(|shape| shape.count)),
+        bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
+        bytes_committed: bytes(committed),
+        bytes_max: bytes(store.layout.extents_max),
+        tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
+        when_full: store.when_full,
+        dropped: space_line(&view).load64(DROPPED),
+        waiting_for_room: u64::from(chain::in_line_for_room(&view)),
+        subscriptions: subscription_stats(store),
+        waiters: u64::from(chain::wide_counts(&view).waiting())
+            + total(shapes.iter().map(|shape| shape.waiting)),
+        where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
+        transactions,
+        pids: pids(&alive),
+        pids_dead: pids(&dead),
+        shapes,
+    })
+}
+
+fn shape_stat(
+    store: &Store,
+    number: u32,
+    bytes: u64,
+    transactions: &mut Transactions,
+) -> Option<Result<ShapeStat, Error>> {
+    let view = store.memory.view();
+    let kinds = registry::kinds_of(store, &view, number)?;
+    let held = claim_stats(store, number)
+        .and_then(|claims| Ok((claims, count_in_transactions(store, number, transactions)?)));
+    let (claims, (in_transactions, read_locks)) = match held {
+        Ok(held) => held,
+        Err(error) => return Some(Err(error)),
+    };
+    let stripe = Stripe::of_shape(&view, number);
+    let fields = |index: index::Index<'_>| {
+        let mask = index.words.load(index::MASK);
+        (0..32).filter(|field| mask >> field & 1 == 1).collect()
+    };
+    Some(Ok(ShapeStat {
+        claims,
+        dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
+        delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
+        leased: u64::from(stripe.page().load(stripe::LEASED_COUNT)),
+        in_transactions,
+        read_locks,
+        shape: kinds.to_shape(),
+        count: u64::from(stripe.page().load(LIVE)),
+        bytes,
+        waiting: u64::from(chain::counts(stripe).waiting()),
+        puts: stripe.page().load64(NEXT_SEQUENCE),
+        takes: stripe.page().load64(TAKES),
+        indexes: index::ready(stripe).map(fields).collect(),
+    }))
+}
+
+/// The subscriptions, in the order of their cells.
+fn subscription_stats(store: &Store) -> Vec<SubscriptionStat> {
+    let view = store.memory.view();
+    let participants = store.memory.participants();
+    let stat = |number| {
+        let cell = waiters::cell(&view, number);
+        let is_one = chain::is_subscription(cell) && cell.load(waiters::STATE) != waiters::FREE;
+        let ring = if is_one { Ring::of(&view, cell) } else { None }?;
+        Some(SubscriptionStat {
+            pid: pid_of(&participants, cell.load(waiters::OWNER)),
+            waiting: u64::from(ring.count()),
+            buffer: u64::from(ring.events_max()),
+            buffer_bytes: ring.bytes() as u64,
+            events: ring.next().saturating_sub(1),
+            dropped: ring.dropped(),
         })
-    }
+    };
+    (1..=cells::used(&view)).filter_map(stat).collect()
+}
 
-    fn shape_stat(
-        &self,
-        number: u32,
-        bytes: u64,
-        transactions: &mut Transactions,
-    ) -> Option<Result<ShapeStat, Error>> {
-        let view = self.memory.view();
-        let kinds = self.kinds_of(&view, number)?;
-        let held = self
-            .claim_stats(number)
-            .and_then(|claims| Ok((claims, self.count_in_transactions(number, transactions)?)));
-        let (claims, (in_transactions, read_locks)) = match held {
-            Ok(held) => held,
-            Err(error) => return Some(Err(error)),
-        };
-        let stripe = Stripe::of_shape(&view, number);
-        let fields = |index: index::Index<'_>| {
-            let mask = index.words.load(index::MASK);
-            (0..32).filter(|field| mask >> field & 1 == 1).collect()
-        };
-        Some(Ok(ShapeStat {
-            claims,
-            dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
-            delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
-            leased: u64::from(stripe.page().load(stripe::LEASED_COUNT)),
-            in_transactions,
-            read_locks,
-            shape: kinds.to_shape(),
-            count: u64::from(stripe.page().load(LIVE)),
-            bytes,
-            waiting: u64::from(chain::counts(stripe).waiting()),
-            puts: stripe.page().load64(NEXT_SEQUENCE),
-            takes: stripe.page().load64(TAKES),
-            indexes: index::ready(stripe).map(fields).collect(),
-        }))
+/// Who has claimed tuples of shape `number`, the last first.
+fn claim_stats(store: &Store, number: u32) -> Result<Vec<ClaimStat>, Error> {
+    let view = store.memory.view();
+    if Stripe::of_shape(&view, number).page().load(stripe::CLAIMED) == 0 {
+        return Ok(Vec::new());
     }
+    let section = time::enter(store, stripe::scope_of(number))?;
+    let stripe = Stripe::of_shape(section.view(), number);
+    let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
+        pid: claim::holder_pid(store, record::header(section.view(), reference)),
+        fence: extension.load64(extension::FENCE),
+        attempt: extension.load(extension::ATTEMPTS).saturating_add(1),
+        expires_in: time::time_until(extension.load64(HOLD_END_MS)),
+    };
+    let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
+    section.finish()?;
+    Ok(claims)
+}
 
-    /// The subscriptions, in the order of their cells.
-    fn subscription_stats(&self) -> Vec<SubscriptionStat> {
-        let view = self.memory.view();
-        let participants = self.memory.participants();
-        let stat = |number| {
-            let cell = waiters::cell(&view, number);
-            let is_one = chain::is_subscription(cell) && cell.load(waiters::STATE) != waiters::FREE;
-            let ring = if is_one { Ring::of(&view, cell) } else { None }?;
-            Some(SubscriptionStat {
-                pid: pid_of(&participants, cell.load(waiters::OWNER)),
-                waiting: u64::from(ring.count()),
-                buffer: u64::from(ring.events_max()),
-                buffer_bytes: ring.bytes() as u64,
-                events: ring.next().saturating_sub(1),
-                dropped: ring.dropped(),
-            })
-        };
-        (1..=cells::used(&view)).filter_map(stat).collect()
+/// How many tuples of shape `number` open transactions have taken, and how many locks they have on such; counts them
+/// for each in `transactions`, too.
+fn count_in_transactions(
+    store: &Store,
+    number: u32,
+    transactions: &mut Transactions,
+) -> Result<(u64, u64), Error> {
+    let view = store.memory.view();
+    let stripe = Stripe::of_shape(&view, number);
+    if List::Enlisted.is_empty(stripe) && List::Locks.is_empty(stripe) {
+        return Ok((0, 0));
     }
-
-    /// Who has claimed tuples of shape `number`, the last first.
-    fn claim_stats(&self, number: u32) -> Result<Vec<ClaimStat>, Error> {
-        let view = self.memory.view();
-        if Stripe::of_shape(&view, number).page().load(stripe::CLAIMED) == 0 {
-            return Ok(Vec::new());
+    let section = time::enter(store, stripe::scope_of(number))?;
+    let (view, stripe) = (section.view(), Stripe::of_shape(section.view(), number));
+    let mut count = |list, count_one: fn(&mut TransactionStat)| {
+        let mut counted = 0;
+        for (reference, extension) in list::records(view, stripe, list) {
+            let holder = record::header(view, reference).load(record::HOLDER);
+            let one = (holder, extension.load(extension::TRANSACTION));
+            let stat = transactions.entry(one).or_insert_with(|| {
+                let expires_in = time::time_until(extension.load64(HOLD_END_MS));
+                TransactionStat { pid: 0, taken: 0, read: 0, expires_in }
+            });
+            count_one(stat);
+            counted += 1;
         }
-        let section = self.enter(stripe::scope_of(number))?;
-        let stripe = Stripe::of_shape(section.view(), number);
-        let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
-            pid: claim::holder_pid(self, record::header(section.view(), reference)),
-            fence: extension.load64(extension::FENCE),
-            attempt: extension.load(extension::ATTEMPTS).saturating_add(1),
-            expires_in: time::time_until(extension.load64(HOLD_END_MS)),
-        };
-        let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
-        section.finish()?;
-        Ok(claims)
-    }
+        counted
+    };
+    let taken = count(List::Enlisted, |stat| stat.taken += 1);
+    let read = count(List::Locks, |stat| stat.read += 1);
+    section.finish()?;
+    Ok((taken, read))
+}
 
-    /// How many tuples of shape `number` open transactions have taken, and how many locks they have on such; counts them
-    /// for each in `transactions`, too.
-    fn count_in_transactions(
-        &self,
-        number: u32,
-        transactions: &mut Transactions,
-    ) -> Result<(u64, u64), Error> {
-        let view = self.memory.view();
-        let stripe = Stripe::of_shape(&view, number);
-        if List::Enlisted.is_empty(stripe) && List::Locks.is_empty(stripe) {
-            return Ok((0, 0));
+/// As [`crate::Engine::shapes_present`] says.
+pub(crate) fn shapes_present(store: &Store) -> Result<Vec<(Shape, u64)>, Error> {
+    let view = store.memory.view();
+    let one = |number| {
+        let count = Stripe::of_shape(&view, number).page().load(LIVE);
+        if count == 0 {
+            return None;
         }
-        let section = self.enter(stripe::scope_of(number))?;
-        let (view, stripe) = (section.view(), Stripe::of_shape(section.view(), number));
-        let mut count = |list, count_one: fn(&mut TransactionStat)| {
-            let mut counted = 0;
-            for (reference, extension) in list::records(view, stripe, list) {
-                let holder = record::header(view, reference).load(record::HOLDER);
-                let one = (holder, extension.load(extension::TRANSACTION));
-                let stat = transactions.entry(one).or_insert_with(|| {
-                    let expires_in = time::time_until(extension.load64(HOLD_END_MS));
-                    TransactionStat { pid: 0, taken: 0, read: 0, expires_in }
-                });
-                count_one(stat);
-                counted += 1;
-            }
-            counted
-        };
-        let taken = count(List::Enlisted, |stat| stat.taken += 1);
-        let read = count(List::Locks, |stat| stat.read += 1);
-        section.finish()?;
-        Ok((taken, read))
-    }
+        Some((registry::kinds_of(store, &view, number)?.to_shape(), u64::from(count)))
+    };
+    let present = (0..registry::count(&view)).filter_map(one).collect();
+    require_whole(store, &view).map(|()| present)
+}
 
-    /// The shapes that have tuples, with how many: what a template that matched nothing is compared with. Waits for no
-    /// lock: whoever was stopped in the middle of a shape that the template has nothing to do with is not in the way.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Memory`] if the space is damaged.
-    pub fn shapes_present(&self) -> Result<Vec<(Shape, u64)>, Error> {
-        let view = self.memory.view();
-        let one = |number| {
-            let count = Stripe::of_shape(&view, number).page().load(LIVE);
-            if count == 0 {
-                return None;
-            }
-            Some((self.kinds_of(&view, number)?.to_shape(), u64::from(count)))
-        };
-        let present = (0..registry::count(&view)).filter_map(one).collect();
-        self.require_whole(&view).map(|()| present)
-    }
+/// As [`crate::Engine::count_unseen`] says.
+pub(crate) fn count_unseen(store: &Store) -> Result<u64, Error> {
+    let view = store.memory.view();
+    let words = [stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
+    let of_shape = |number| {
+        let page = Stripe::of_shape(&view, number).page();
+        words.into_iter().map(|word| u64::from(page.load(word))).sum::<u64>()
+    };
+    let unseen = (0..registry::count(&view)).map(of_shape).sum();
+    require_whole(store, &view).map(|()| unseen)
+}
 
-    /// How many tuples there are that nobody finds now: they are held, dead, or not visible yet. Waits for no lock.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::shapes_present`].
-    pub fn count_unseen(&self) -> Result<u64, Error> {
-        let view = self.memory.view();
-        let words = [stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
-        let of_shape = |number| {
-            let page = Stripe::of_shape(&view, number).page();
-            words.into_iter().map(|word| u64::from(page.load(word))).sum::<u64>()
-        };
-        let unseen = (0..registry::count(&view)).map(of_shape).sum();
-        self.require_whole(&view).map(|()| unseen)
+/// An error if what was seen in `view` contradicts itself, or damage was found before.
+fn require_whole(store: &Store, view: &View<'_>) -> Result<(), Error> {
+    if view.violated() {
+        return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
     }
-
-    /// An error if what was seen in `view` contradicts itself, or damage was found before.
-    fn require_whole(&self, view: &View<'_>) -> Result<(), Error> {
-        if view.violated() {
-            return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
-        }
-        self.require_sound()
-    }
+    store::require_sound(store)
 }
 
 /// The transactions, with the processes that began them.

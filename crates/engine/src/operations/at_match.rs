@@ -6,13 +6,15 @@ use tupelo_tuple::TemplateRef;
 
 use crate::base::error::{Error, Need};
 use crate::index::find::{Found, Hit, Order, Purpose, Search};
-use crate::operations::bulk::{Found as Chosen, furthest};
-use crate::operations::judged::has_condition;
-use crate::operations::targets::Target;
-use crate::store::record;
-use crate::store::registry::Kinds;
+use crate::operations::bulk::{self, Found as Chosen, furthest};
+use crate::operations::judged::{self, has_condition};
+use crate::operations::take;
+use crate::operations::targets::{self, Target};
+use crate::recovery::{provide, sweep};
+use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
-use crate::{Engine, time};
+use crate::store::{self, Store, record};
+use crate::time;
 
 /// When it is seen to that all has happened which is due where a match is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,135 +25,133 @@ pub(crate) enum Clock {
     InAct,
 }
 
-impl Engine {
-    /// Runs `act` on the match that `order` asks for; `None` if nothing matches that is good for `purpose`. Does not
-    /// wait.
-    ///
-    /// # Errors
-    ///
-    /// What the memory and `act` say: nothing changed.
-    pub(crate) fn at_match<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        (order, purpose, clock): (Order, Purpose, Clock),
-        mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        if has_condition(template) {
-            return self.at_judged_match(template, (order, purpose), act);
+/// Runs `act` on the match that `order` asks for; `None` if nothing matches that is good for `purpose`. Does not
+/// wait.
+///
+/// # Errors
+///
+/// What the memory and `act` say: nothing changed.
+pub(crate) fn at_match<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    (order, purpose, clock): (Order, Purpose, Clock),
+    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    if has_condition(template) {
+        return judged::at_judged_match(store, template, (order, purpose), act);
+    }
+    if matches!(order, Order::Max(_) | Order::Min(_)) {
+        return at_chosen(store, template, (order, purpose), act);
+    }
+    let mut kinds = Kinds::new();
+    if let [one] = template
+        && let Some(key) = kinds.select(one, store.seed)
+        && let Some(shape) = registry::find_shape(store, &kinds)
+    {
+        // Nearly always: one shape, which has a match.
+        let search = Search::by_key(one.patterns, &kinds, key, store.seed, purpose);
+        let find = |view: &View<'e>, stripe: Stripe<'e>| {
+            search.pick(view, stripe, order, store::random_for(store, order))
+        };
+        let (done, learn) = at_match_of(store, (shape, &kinds), (find, clock), &mut act)?;
+        // It may be done: that an index could not be had must not undo it.
+        let _ = take::learn_if(store, learn, stripe::scope_of(shape), search.key.mask);
+        if done.is_some() {
+            return Ok(done);
         }
-        if matches!(order, Order::Max(_) | Order::Min(_)) {
-            return self.at_chosen(template, (order, purpose), act);
-        }
-        let mut kinds = Kinds::new();
-        if let [one] = template
-            && let Some(key) = kinds.select(one, self.seed)
-            && let Some(shape) = self.find_shape(&kinds)
-        {
-            // Nearly always: one shape, which has a match.
-            let search = Search::by_key(one.patterns, &kinds, key, self.seed, purpose);
-            let find = |view: &View<'e>, stripe: Stripe<'e>| {
-                search.pick(view, stripe, order, self.random_for(order))
-            };
-            let (done, learn) = self.at_match_of((shape, &kinds), (find, clock), &mut act)?;
-            // It may be done: that an index could not be had must not undo it.
-            let _ = self.learn_if(learn, stripe::scope_of(shape), search.key.mask);
+    }
+    at_match_wide(store, template, (order, purpose), act)
+}
+
+/// The match of the first shape that has one; a miss is confirmed as in `take_wide`.
+#[cold]
+fn at_match_wide<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    (order, purpose): (Order, Purpose),
+    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    let (mut recalled, mut rounds) = (false, 0);
+    loop {
+        for target in &targets::targets(store, template, purpose).all {
+            let random = store::random(store);
+            let find =
+                |view: &View<'e>, _: Stripe<'e>| target.find(view, order, random, store.seed);
+            let find = (find, Clock::BeforeSearch);
+            let (done, _) = at_match_of(store, (target.shape, &target.kinds), find, &mut act)?;
             if done.is_some() {
                 return Ok(done);
             }
         }
-        self.at_match_wide(template, (order, purpose), act)
-    }
-
-    /// The match of the first shape that has one; a miss is confirmed as in `take_wide`.
-    #[cold]
-    fn at_match_wide<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        (order, purpose): (Order, Purpose),
-        mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        let (mut recalled, mut rounds) = (false, 0);
-        loop {
-            for target in &self.targets(template, purpose).all {
-                let random = self.random();
-                let find =
-                    |view: &View<'e>, _: Stripe<'e>| target.find(view, order, random, self.seed);
-                let find = (find, Clock::BeforeSearch);
-                let (done, _) = self.at_match_of((target.shape, &target.kinds), find, &mut act)?;
-                if done.is_some() {
-                    return Ok(done);
-                }
-            }
-            if !recalled && self.recall_matches_of(template)? {
-                recalled = true;
-            } else if !self.matches_now(template, purpose, &mut rounds)? {
-                return self.require_sound().map(|()| None);
-            }
+        if !recalled && sweep::recall_matches_of(store, template)? {
+            recalled = true;
+        } else if !bulk::matches_now(store, template, purpose, &mut rounds)? {
+            return store::require_sound(store).map(|()| None);
         }
     }
+}
 
-    /// The match that `find` finds in one stripe. Returns also whether the search has shown that an index pays.
-    #[inline]
-    fn at_match_of<'e, R>(
-        &'e self,
-        (shape, kinds): (u32, &Kinds),
-        (find, clock): (impl Fn(&View<'e>, Stripe<'e>) -> Found<'e>, Clock),
-        act: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
-    ) -> Result<(Option<R>, bool), Error> {
-        self.retry(|| {
-            let scope = stripe::scope_of(shape);
-            let mut section = match clock {
-                Clock::BeforeSearch => self.enter(scope)?,
-                Clock::InAct => Section::enter(&self.memory, scope)?,
-            };
-            let stripe = Stripe::of_shape(section.view(), shape);
-            let Found { hit, learn } = find(section.view(), stripe);
-            let Some(hit) = hit else {
-                if clock == Clock::InAct && time::is_behind(stripe) {
-                    return Err(Need::Time.into());
-                }
-                section.finish()?;
-                return Ok((None, learn));
-            };
-            let done = act(&mut section, stripe, hit, kinds)?;
+/// The match that `find` finds in one stripe. Returns also whether the search has shown that an index pays.
+#[inline]
+fn at_match_of<'e, R>(
+    store: &'e Store,
+    (shape, kinds): (u32, &Kinds),
+    (find, clock): (impl Fn(&View<'e>, Stripe<'e>) -> Found<'e>, Clock),
+    act: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+) -> Result<(Option<R>, bool), Error> {
+    provide::retry(store, || {
+        let scope = stripe::scope_of(shape);
+        let mut section = match clock {
+            Clock::BeforeSearch => time::enter(store, scope)?,
+            Clock::InAct => Section::enter(&store.memory, scope)?,
+        };
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let Found { hit, learn } = find(section.view(), stripe);
+        let Some(hit) = hit else {
+            if clock == Clock::InAct && time::is_behind(stripe) {
+                return Err(Need::Time.into());
+            }
             section.finish()?;
-            Ok((Some(done), learn))
-        })
-    }
+            return Ok((None, learn));
+        };
+        let done = act(&mut section, stripe, hit, kinds)?;
+        section.finish()?;
+        Ok((Some(done), learn))
+    })
+}
 
-    /// The match that `order` asks for among those of all shapes at one moment.
-    fn at_chosen<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        (order, purpose): (Order, Purpose),
-        mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        let done = self.at_one_moment(template, purpose, |section, targets| {
-            let Some(Chosen { target, reference }) = self.chosen(section, targets, order) else {
-                return Ok(None);
-            };
-            let stripe = Stripe::of_shape(section.view(), target.shape);
-            section.focus(stripe.scope());
-            let hit = Hit { record: record::at(section.view(), reference), place: None };
-            act(section, stripe, hit, &target.kinds).map(Some)
-        });
-        Ok(done?.flatten())
-    }
+/// The match that `order` asks for among those of all shapes at one moment.
+fn at_chosen<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    (order, purpose): (Order, Purpose),
+    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    let done = bulk::at_one_moment(store, template, purpose, |section, targets| {
+        let Some(Chosen { target, reference }) = chosen(store, section, targets, order) else {
+            return Ok(None);
+        };
+        let stripe = Stripe::of_shape(section.view(), target.shape);
+        section.focus(stripe.scope());
+        let hit = Hit { record: record::at(section.view(), reference), place: None };
+        act(section, stripe, hit, &target.kinds).map(Some)
+    });
+    Ok(done?.flatten())
+}
 
-    /// The match that `order` asks for among those of `targets`, whose stripes the section holds.
-    pub(crate) fn chosen<'t>(
-        &self,
-        section: &Section<'_>,
-        targets: &'t [Target<'t>],
-        order: Order,
-    ) -> Option<Chosen<'t>> {
-        if matches!(order, Order::Max(_) | Order::Min(_)) {
-            return furthest(section, targets, self.seed, order);
-        }
-        let view = section.view();
-        targets.iter().find_map(|target| {
-            let reference = target.pick(view, order, self.random_for(order), self.seed);
-            (reference != 0).then_some(Chosen { target, reference })
-        })
+/// The match that `order` asks for among those of `targets`, whose stripes the section holds.
+pub(crate) fn chosen<'t>(
+    store: &Store,
+    section: &Section<'_>,
+    targets: &'t [Target<'t>],
+    order: Order,
+) -> Option<Chosen<'t>> {
+    if matches!(order, Order::Max(_) | Order::Min(_)) {
+        return furthest(section, targets, store.seed, order);
     }
+    let view = section.view();
+    targets.iter().find_map(|target| {
+        let reference = target.pick(view, order, store::random_for(store, order), store.seed);
+        (reference != 0).then_some(Chosen { target, reference })
+    })
 }

@@ -5,20 +5,21 @@ use smallvec::SmallVec;
 use tupelo_shm::Section;
 use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::index::find::{Order, Purpose, beats};
-use crate::operations::judged::{Among, Judged, Verdicts};
-use crate::operations::put::Incoming;
-use crate::operations::sighting::{LargeCopy, Seen};
-use crate::operations::take::take_in_hand;
-use crate::operations::targets::{Target, Targets, TupleCopy};
-use crate::protocols::lease::LeaseTerms;
-use crate::recovery::full::{Wanted, largest_bytes};
-use crate::recovery::sweep::FirstLook;
+use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::put::{self, Incoming};
+use crate::operations::sighting::{self, LargeCopy, Seen};
+use crate::operations::take::{self, take_in_hand};
+use crate::operations::targets::{self, Target, Targets, TupleCopy};
+use crate::protocols::lease::{self, LeaseTerms};
+use crate::recovery::full::{self, Wanted, largest_bytes};
+use crate::recovery::sweep::{self, FirstLook};
+use crate::recovery::{provide, quota};
 use crate::store::stripe::Stripe;
-use crate::store::{record, step};
+use crate::store::{self, Store, record, registry, step};
 use crate::waiters::deliver::Delivery;
+use crate::waiters::keep;
 
 /// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
 pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
@@ -26,308 +27,285 @@ pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
 /// More than anybody loses a tuple to others in a row; they take a second in a space that is damaged.
 const LOST_ROUNDS_MAX: u32 = 100_000;
 
-impl Engine {
-    /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::put`], and [`Error::TransactionTooBig`] for more than one step can change: nothing was
-    /// stored.
-    pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
-        let mut incoming = Together::new();
-        self.all_incoming(tuples, &mut incoming)?;
-        self.put_all_incoming(&incoming)?;
-        Ok(tuples.len())
-    }
+/// As [`crate::Engine::put_all`] says.
+pub(crate) fn put_all<'f>(
+    store: &Store,
+    tuples: &[impl Into<TupleRef<'f>> + Copy],
+) -> Result<usize, Error> {
+    let mut incoming = Together::new();
+    all_incoming(store, tuples, &mut incoming)?;
+    put_all_incoming(store, &incoming)?;
+    Ok(tuples.len())
+}
 
-    /// As [`Engine::put_all`], on terms that hold for each of them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::put_all`].
-    pub fn put_all_leased<'f>(
-        &self,
-        tuples: &[impl Into<TupleRef<'f>> + Copy],
-        terms: &LeaseTerms,
-    ) -> Result<usize, Error> {
-        let mut incoming = Together::new();
-        self.all_incoming(tuples, &mut incoming)?;
-        for (one, _) in &mut incoming {
-            one.terms = Some(self.terms(terms));
-        }
-        self.put_all_incoming(&incoming)?;
-        Ok(tuples.len())
+/// As [`crate::Engine::put_all_leased`] says.
+pub(crate) fn put_all_leased<'f>(
+    store: &Store,
+    tuples: &[impl Into<TupleRef<'f>> + Copy],
+    terms: &LeaseTerms,
+) -> Result<usize, Error> {
+    let mut incoming = Together::new();
+    all_incoming(store, tuples, &mut incoming)?;
+    for (one, _) in &mut incoming {
+        one.terms = Some(lease::numbered(store, terms));
     }
+    put_all_incoming(store, &incoming)?;
+    Ok(tuples.len())
+}
 
-    /// Checks tuples that are to be put together, finds their shapes, and adds them to `all`.
-    pub(crate) fn all_incoming<'f>(
-        &self,
-        tuples: &[impl Into<TupleRef<'f>> + Copy],
-        all: &mut Together<'f>,
-    ) -> Result<(), Error> {
-        // Nothing that collects, or returns them: it would move each from place to place.
-        all.reserve(tuples.len());
-        for tuple in tuples {
-            let one = self.incoming((*tuple).into())?;
-            let shape = self.shape(&one.kinds)?;
-            all.push((one, shape));
-        }
-        Ok(())
+/// Checks tuples that are to be put together, finds their shapes, and adds them to `all`.
+pub(crate) fn all_incoming<'f>(
+    store: &Store,
+    tuples: &[impl Into<TupleRef<'f>> + Copy],
+    all: &mut Together<'f>,
+) -> Result<(), Error> {
+    // Nothing that collects, or returns them: it would move each from place to place.
+    all.reserve(tuples.len());
+    for tuple in tuples {
+        let one = put::incoming(store, (*tuple).into())?;
+        let shape = registry::shape(store, &one.kinds)?;
+        all.push((one, shape));
     }
+    Ok(())
+}
 
-    fn put_all_incoming(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
-        if incoming.is_empty() {
-            return Ok(());
-        }
-        self.require_fit(incoming)?;
-        self.keep_time_for_wide()?;
-        let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-        let put = || {
-            let (mut section, places) = self.lock_to_put(shapes.iter().copied(), incoming.len())?;
-            self.require_places(places, incoming.len())?;
-            let wakes = self.store_all(&mut section, incoming)?;
-            section.commit()?;
-            Ok(wakes)
-        };
-        let wanted = Wanted { shapes: &shapes, leaving: 0, largest_bytes: largest_bytes(incoming) };
-        let wakes = self.making_room(wanted, || self.retry(put))?;
-        wakes.wake(self);
-        Ok(())
+fn put_all_incoming(store: &Store, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
+    if incoming.is_empty() {
+        return Ok(());
     }
-
-    /// Stores tuples in a section that holds all their stripes, and has places for them.
-    pub(crate) fn store_all<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        incoming: &[(Incoming<'_>, u32)],
-    ) -> Result<Delivery, Error> {
-        let mut wakes = Delivery::default();
-        for (one, shape) in incoming {
-            step::begin(section)?;
-            section.focus(Stripe::of_shape(section.view(), *shape).scope());
-            wakes.join(self.store(section, one, *shape)?.0);
-        }
+    full::require_fit(store, incoming)?;
+    keep::keep_time_for_wide(store)?;
+    let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+    let put = || {
+        let (mut section, places) =
+            targets::lock_to_put(store, shapes.iter().copied(), incoming.len())?;
+        quota::require_places(store, places, incoming.len())?;
+        let wakes = store_all(store, &mut section, incoming)?;
+        section.commit()?;
         Ok(wakes)
-    }
+    };
+    let wanted = Wanted { shapes: &shapes, leaving: 0, largest_bytes: largest_bytes(incoming) };
+    let wakes = full::making_room(store, wanted, || provide::retry(store, put))?;
+    wakes.wake(store);
+    Ok(())
+}
 
-    /// The number of matches at one moment.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
-            let matches =
-                |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
-            Ok(targets.iter().map(matches).sum())
-        });
-        Ok(counted?.unwrap_or(0))
-    }
-
-    /// The number of matches at one moment, and how many of them an open transaction keeps from being taken, since it has
-    /// read them (rule X3).
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn count_with_read(&self, template: &[TemplateRef<'_>]) -> Result<(u64, u64), Error> {
-        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
-            let (mut all, mut read) = (0, 0);
-            for reference in targets.iter().flat_map(|one| one.matches(section.view(), self.seed)) {
-                all += 1;
-                let header = record::header(section.view(), reference);
-                read += u64::from(Purpose::Take.passes_over(header));
-            }
-            Ok((all, read))
-        });
-        Ok(counted?.unwrap_or_default())
-    }
-
-    /// Whether anything matches at one moment that is good for `purpose`. Asked after a search that has found nothing, so
-    /// `rounds` times in a row at most by who loses it to others: beyond that, the two ways to look contradict each other.
-    pub(crate) fn matches_now(
-        &self,
-        template: &[TemplateRef<'_>],
-        purpose: Purpose,
-        rounds: &mut u32,
-    ) -> Result<bool, Error> {
-        *rounds += 1;
-        if *rounds > LOST_ROUNDS_MAX {
-            return Err(self.damaged("what is there is not found"));
-        }
-        let found = self.at_one_moment(template, purpose, |section, targets| {
-            let has_one = |target: &Target<'_>| {
-                !target.first_matches(section.view(), self.seed, 1).is_empty()
-            };
-            Ok(targets.iter().any(has_one))
-        });
-        Ok(found?.unwrap_or(false))
-    }
-
-    /// Whether a match is in the space, or held by somebody who may give it back (rule O9).
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
-        let among = (Purpose::Read, Among::Held);
-        let present = self.at_one_moment_among(template, among, |section, targets| {
-            Ok(targets.iter().any(|target| self.has_match(section, target)))
-        });
-        Ok(present?.unwrap_or(false))
-    }
-
-    /// Whether a match of `target` is in its stripe, or held.
-    pub(crate) fn has_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
-        !target.first_matches(section.view(), self.seed, 1).is_empty()
-            || self.holds_match(section, target)
-    }
-
-    /// Copies matches of one moment, up to `limit`, the oldest of each shape first.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says, and what `sink` says.
-    pub fn read_all<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        limit: Option<usize>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Vec<R>, E> {
-        pour(&self.copies(template, limit.unwrap_or(usize::MAX))?, sink)
-    }
-
-    /// Copies of the matches of one moment.
-    pub(crate) fn copies(
-        &self,
-        template: &[TemplateRef<'_>],
-        limit: usize,
-    ) -> Result<Vec<TupleCopy>, Error> {
-        let copies = self.at_one_moment(template, Purpose::Read, |section, targets| {
-            let matches = found(section, targets, self.seed, limit);
-            Ok(matches.map(|found| found.copy(section)).collect())
-        });
-        Ok(copies?.unwrap_or_default())
-    }
-
-    /// Removes the match of all shapes with the extreme value in a field.
-    pub(crate) fn take_extreme<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<R>, E> {
-        let held = self.at_one_moment(template, Purpose::Take, |section, targets| {
-            let Some(found) = furthest(section, targets, self.seed, order) else {
-                return Ok(None);
-            };
-            let stripe = Stripe::of_shape(section.view(), found.target.shape);
-            section.focus(stripe.scope());
-            let flight = take_in_hand(section, stripe, found.reference)?;
-            Ok(Some((stripe.scope(), found.reference, flight, found.target.kinds)))
-        });
-        let Some((scope, reference, flight, kinds)) = held?.flatten() else { return Ok(None) };
-        self.pour(scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
-    }
-
-    /// Copies the match of all shapes with the extreme value in a field.
-    pub(crate) fn read_extreme<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<R>, E> {
-        let copy = self.copy_match(|large| {
-            let seen = self.at_one_moment(template, Purpose::Read, |section, targets| {
-                let found = furthest(section, targets, self.seed, order);
-                Ok(found.map(|found| found.seen(section, large)))
-            });
-            Ok(seen?.flatten())
-        })?;
-        copy.map(|copy| sink(copy.view())).transpose()
-    }
-
-    pub(crate) fn remove_found<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        found: &Found<'_>,
-    ) -> Result<Delivery, Error> {
+/// Stores tuples in a section that holds all their stripes, and has places for them.
+pub(crate) fn store_all<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    incoming: &[(Incoming<'_>, u32)],
+) -> Result<Delivery, Error> {
+    let mut wakes = Delivery::default();
+    for (one, shape) in incoming {
         step::begin(section)?;
+        section.focus(Stripe::of_shape(section.view(), *shape).scope());
+        wakes.join(put::store_tuple(store, section, one, *shape)?.0);
+    }
+    Ok(wakes)
+}
+
+/// As [`crate::Engine::count`] says.
+pub(crate) fn count(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+    let counted = at_one_moment(store, template, Purpose::Read, |section, targets| {
+        let matches = |target: &Target<'_>| target.matches(section.view(), store.seed).len() as u64;
+        Ok(targets.iter().map(matches).sum())
+    });
+    Ok(counted?.unwrap_or(0))
+}
+
+/// As [`crate::Engine::count_with_read`] says.
+pub(crate) fn count_with_read(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+) -> Result<(u64, u64), Error> {
+    let counted = at_one_moment(store, template, Purpose::Read, |section, targets| {
+        let (mut all, mut read) = (0, 0);
+        for reference in targets.iter().flat_map(|one| one.matches(section.view(), store.seed)) {
+            all += 1;
+            let header = record::header(section.view(), reference);
+            read += u64::from(Purpose::Take.passes_over(header));
+        }
+        Ok((all, read))
+    });
+    Ok(counted?.unwrap_or_default())
+}
+
+/// Whether anything matches at one moment that is good for `purpose`. Asked after a search that has found nothing, so
+/// `rounds` times in a row at most by who loses it to others: beyond that, the two ways to look contradict each other.
+pub(crate) fn matches_now(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    purpose: Purpose,
+    rounds: &mut u32,
+) -> Result<bool, Error> {
+    *rounds += 1;
+    if *rounds > LOST_ROUNDS_MAX {
+        return Err(store::damaged(store, "what is there is not found"));
+    }
+    let found = at_one_moment(store, template, purpose, |section, targets| {
+        let has_one =
+            |target: &Target<'_>| !target.first_matches(section.view(), store.seed, 1).is_empty();
+        Ok(targets.iter().any(has_one))
+    });
+    Ok(found?.unwrap_or(false))
+}
+
+/// As [`crate::Engine::present`] says.
+pub(crate) fn present(store: &Store, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
+    let among = (Purpose::Read, Among::Held);
+    let present = at_one_moment_among(store, template, among, |section, targets| {
+        Ok(targets.iter().any(|target| has_match(store, section, target)))
+    });
+    Ok(present?.unwrap_or(false))
+}
+
+/// Whether a match of `target` is in its stripe, or held.
+pub(crate) fn has_match(store: &Store, section: &Section<'_>, target: &Target<'_>) -> bool {
+    !target.first_matches(section.view(), store.seed, 1).is_empty()
+        || targets::holds_match(store, section, target)
+}
+
+/// As [`crate::Engine::read_all`] says.
+pub(crate) fn read_all<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    limit: Option<usize>,
+    sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+) -> Result<Vec<R>, E> {
+    pour(&copies(store, template, limit.unwrap_or(usize::MAX))?, sink)
+}
+
+/// Copies of the matches of one moment.
+pub(crate) fn copies(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    limit: usize,
+) -> Result<Vec<TupleCopy>, Error> {
+    let copies = at_one_moment(store, template, Purpose::Read, |section, targets| {
+        let matches = found(section, targets, store.seed, limit);
+        Ok(matches.map(|found| found.copy(section)).collect())
+    });
+    Ok(copies?.unwrap_or_default())
+}
+
+/// Removes the match of all shapes with the extreme value in a field.
+pub(crate) fn take_extreme<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Option<R>, E> {
+    let held = at_one_moment(store, template, Purpose::Take, |section, targets| {
+        let Some(found) = furthest(section, targets, store.seed, order) else {
+            return Ok(None);
+        };
         let stripe = Stripe::of_shape(section.view(), found.target.shape);
         section.focus(stripe.scope());
-        self.remove(section, stripe, found.reference, found.target.kinds.as_slice())
-    }
+        let flight = take_in_hand(section, stripe, found.reference)?;
+        Ok(Some((stripe.scope(), found.reference, flight, found.target.kinds)))
+    });
+    let Some((scope, reference, flight, kinds)) = held?.flatten() else { return Ok(None) };
+    take::pour(store, scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+}
 
-    /// Stores copies as new tuples.
-    pub(crate) fn put_copies(&self, copies: &[TupleCopy]) -> Result<(), Error> {
-        let fields: Vec<Vec<Field<'_>>> =
-            copies.iter().map(|copy| copy.view().fields().collect()).collect();
-        let tuples = fields.iter().zip(copies);
-        let tuples = tuples.map(|(fields, copy)| TupleRef { fields, class: copy.view().class() });
-        self.put_all(&tuples.collect::<Vec<_>>()).map(|_| ())
-    }
+/// Copies the match of all shapes with the extreme value in a field.
+pub(crate) fn read_extreme<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Option<R>, E> {
+    let copy = sighting::copy_match(store, |large| {
+        let seen = at_one_moment(store, template, Purpose::Read, |section, targets| {
+            let found = furthest(section, targets, store.seed, order);
+            Ok(found.map(|found| found.seen(section, large)))
+        });
+        Ok(seen?.flatten())
+    })?;
+    copy.map(|copy| sink(copy.view())).transpose()
+}
 
-    /// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.
-    pub(crate) fn at_one_moment<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        purpose: Purpose,
-        operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        self.at_one_moment_among(template, (purpose, Among::Listed), operation)
-    }
+pub(crate) fn remove_found<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    found: &Found<'_>,
+) -> Result<Delivery, Error> {
+    step::begin(section)?;
+    let stripe = Stripe::of_shape(section.view(), found.target.shape);
+    section.focus(stripe.scope());
+    take::remove(store, section, stripe, found.reference, found.target.kinds.as_slice())
+}
 
-    /// As [`Engine::at_one_moment`], for who asks also for tuples that are not in the lists.
-    pub(crate) fn at_one_moment_among<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        which: (Purpose, Among),
-        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        let lock = |targets: &Targets<'_>| -> Result<_, Error> {
-            let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
-            Ok(section.map(|section| (section, ())))
-        };
-        self.at_one_moment_by(template, which, lock, |section, targets, ()| {
-            operation(section, targets)
-        })
-    }
+/// Stores copies as new tuples.
+pub(crate) fn put_copies(store: &Store, copies: &[TupleCopy]) -> Result<(), Error> {
+    let fields: Vec<Vec<Field<'_>>> =
+        copies.iter().map(|copy| copy.view().fields().collect()).collect();
+    let tuples = fields.iter().zip(copies);
+    let tuples = tuples.map(|(fields, copy)| TupleRef { fields, class: copy.view().class() });
+    put_all(store, &tuples.collect::<Vec<_>>()).map(|_| ())
+}
 
-    /// As [`Engine::at_one_moment_among`], where `lock` locks the stripes, and finds out what else `operation` has to know.
-    pub(crate) fn at_one_moment_by<'e, P, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        (purpose, among): (Purpose, Among),
-        lock: impl Fn(&Targets<'_>) -> Result<Option<(Section<'e>, P)>, Error>,
-        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>], P) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        self.judging(template, &mut Verdicts::default(), |verdicts| {
-            self.retry(|| {
-                let mut first_look = FirstLook::default();
-                loop {
-                    let targets = self.targets_judged(template, purpose, verdicts);
-                    let Some((mut section, with)) = lock(&targets)? else {
-                        return self.require_sound().map(|()| Judged::Done(None));
-                    };
-                    // A shape that came meanwhile may hold matches that are older than this moment.
-                    if self.outdated(&targets) {
-                        continue;
-                    }
-                    if first_look.needs_recall(section.view(), &targets) {
-                        drop(section);
-                        self.recall()?;
-                        continue;
-                    }
-                    if let Some(unknown) = verdicts.missing(self, &section, &targets.all, among) {
-                        return Ok(Judged::Unknown(unknown));
-                    }
-                    let result = operation(&mut section, &targets.all, with)?;
-                    section.commit()?;
-                    return Ok(Judged::Done(Some(result)));
+/// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.
+pub(crate) fn at_one_moment<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    purpose: Purpose,
+    operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    at_one_moment_among(store, template, (purpose, Among::Listed), operation)
+}
+
+/// As [`at_one_moment`], for who asks also for tuples that are not in the lists.
+pub(crate) fn at_one_moment_among<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    which: (Purpose, Among),
+    mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    let lock = |targets: &Targets<'_>| -> Result<_, Error> {
+        let section = targets::lock_all(store, targets.all.iter().map(|target| target.shape))?;
+        Ok(section.map(|section| (section, ())))
+    };
+    at_one_moment_by(store, template, which, lock, |section, targets, ()| {
+        operation(section, targets)
+    })
+}
+
+/// As [`at_one_moment_among`], where `lock` locks the stripes, and finds out what else `operation` has to know.
+pub(crate) fn at_one_moment_by<'e, P, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    (purpose, among): (Purpose, Among),
+    lock: impl Fn(&Targets<'_>) -> Result<Option<(Section<'e>, P)>, Error>,
+    mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>], P) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
+        provide::retry(store, || {
+            let mut first_look = FirstLook::default();
+            loop {
+                let targets = targets::targets_judged(store, template, purpose, verdicts);
+                let Some((mut section, with)) = lock(&targets)? else {
+                    return store::require_sound(store).map(|()| Judged::Done(None));
+                };
+                // A shape that came meanwhile may hold matches that are older than this moment.
+                if targets::outdated(store, &targets) {
+                    continue;
                 }
-            })
+                if first_look.needs_recall(section.view(), &targets) {
+                    drop(section);
+                    sweep::recall(store)?;
+                    continue;
+                }
+                if let Some(unknown) = verdicts.missing(store, &section, &targets.all, among) {
+                    return Ok(Judged::Unknown(unknown));
+                }
+                let result = operation(&mut section, &targets.all, with)?;
+                section.commit()?;
+                return Ok(Judged::Done(Some(result)));
+            }
         })
-    }
+    })
 }
 
 /// A match, and the target that it was found in.

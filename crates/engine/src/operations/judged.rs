@@ -19,16 +19,17 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
-use crate::engine::{WHERE_ERRORS, space_line};
 use crate::index::find::{Hit, Order, Purpose};
 use crate::operations::scan::is_listed;
-use crate::operations::take::take_in_hand;
-use crate::operations::targets::{Target, Targets, TupleCopy};
-use crate::operations::wait::Outcome;
-use crate::recovery::sweep::FirstLook;
-use crate::store::record;
+use crate::operations::take::{self, take_in_hand};
+use crate::operations::targets::{self, Target, Targets, TupleCopy};
+use crate::operations::wait::{Outcome, judged};
+use crate::operations::{at_match, sighting};
+use crate::recovery::provide;
+use crate::recovery::sweep::{self, FirstLook};
 use crate::store::registry::Kinds;
 use crate::store::stripe::{RETURNS, Stripe};
+use crate::store::{self, Store, WHERE_ERRORS, record, space_line};
 use crate::time::list::{self, List};
 use crate::waiters::Want;
 
@@ -247,180 +248,176 @@ impl Survey<'_> {
     }
 }
 
-impl Engine {
-    /// Runs `attempt` with more and more verdicts, until none is missing.
-    pub(crate) fn judging<R, E>(
-        &self,
-        template: &[TemplateRef<'_>],
-        verdicts: &mut Verdicts,
-        mut attempt: impl FnMut(&Verdicts) -> Result<Judged<R>, E>,
-    ) -> Result<R, E> {
-        loop {
-            match attempt(verdicts)? {
-                Judged::Done(result) => return Ok(result),
-                Judged::Unknown(unknown) => {
-                    for (shape, sequence, copy) in &unknown.copies {
-                        verdicts.add(*shape, *sequence, self.verdict(template, &copy.view()));
-                    }
-                    for (shape, frontier) in unknown.frontiers {
-                        verdicts.shape(shape).frontier = Some(frontier);
-                    }
-                    verdicts.batches = verdicts.batches.saturating_add(1);
+/// Runs `attempt` with more and more verdicts, until none is missing.
+pub(crate) fn judging<R, E>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    verdicts: &mut Verdicts,
+    mut attempt: impl FnMut(&Verdicts) -> Result<Judged<R>, E>,
+) -> Result<R, E> {
+    loop {
+        match attempt(verdicts)? {
+            Judged::Done(result) => return Ok(result),
+            Judged::Unknown(unknown) => {
+                for (shape, sequence, copy) in &unknown.copies {
+                    verdicts.add(*shape, *sequence, verdict(store, template, &copy.view()));
                 }
-            }
-        }
-    }
-
-    /// Whether `tuple`, a copy, is what `template` asks for. A condition that can not be told is counted.
-    pub(crate) fn verdict(&self, template: &[TemplateRef<'_>], tuple: &TupleView<'_>) -> bool {
-        let mut failed = false;
-        for one in template {
-            match one.judge(tuple) {
-                Ok(true) => return true,
-                Ok(false) => {}
-                Err(_) => failed = true,
-            }
-        }
-        if failed {
-            // Statistics: what they count has no part in any section.
-            let view = self.memory.view();
-            space_line(&view).double(WHERE_ERRORS).fetch_add(1, Relaxed);
-        }
-        false
-    }
-
-    /// Runs `operation` on the match that the choice asks for, in a section that holds all stripes concerned; `None`
-    /// if nothing matches at one moment. For templates with a condition.
-    pub(crate) fn find_judged<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        choice: Choice,
-        verdicts: &mut Verdicts,
-        mut operation: impl FnMut(&mut Section<'e>, &Target<'_>, u32) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        self.judging(template, verdicts, |verdicts| {
-            self.retry(|| {
-                let mut first_look = FirstLook::default();
-                loop {
-                    let targets = self.targets_judged(template, choice.purpose, verdicts);
-                    let section = if choice.with_wide {
-                        Some(self.lock_with_wide(&targets)?)
-                    } else {
-                        self.lock_all(targets.all.iter().map(|target| target.shape))?
-                    };
-                    let Some(mut section) = section else {
-                        return self.require_sound().map(|()| Judged::Done(None));
-                    };
-                    if self.outdated(&targets) {
-                        continue;
-                    }
-                    if choice.recalls && first_look.needs_recall(section.view(), &targets) {
-                        drop(section);
-                        self.recall()?;
-                        continue;
-                    }
-                    match self.seek(&section, &targets, choice.order, verdicts.room()) {
-                        Sought::Unknown(unknown) => return Ok(Judged::Unknown(unknown)),
-                        Sought::Nothing => return Ok(Judged::Done(None)),
-                        Sought::Found(target, reference) => {
-                            section.focus(Stripe::of_shape(section.view(), target.shape).scope());
-                            let result = operation(&mut section, target, reference)?;
-                            section.commit()?;
-                            return Ok(Judged::Done(Some(result)));
-                        }
-                    }
+                for (shape, frontier) in unknown.frontiers {
+                    verdicts.shape(shape).frontier = Some(frontier);
                 }
-            })
-        })
-    }
-
-    /// The match that `order` asks for, or what has to be known first.
-    fn seek<'t>(
-        &self,
-        section: &Section<'_>,
-        targets: &'t Targets<'t>,
-        order: Order,
-        room: usize,
-    ) -> Sought<'t> {
-        let backward = order == Order::Lifo;
-        if !matches!(order, Order::Fifo | Order::Any | Order::Lifo) {
-            if let Some(unknown) = self.unknown(section, &targets.all, (Among::Listed, room)) {
-                return Sought::Unknown(unknown);
-            }
-            return self.seek_known(section, targets, order);
-        }
-        let mut unknown = Unknown::default();
-        let (layout, seed) = (&self.layout, self.seed);
-        let survey = Survey { layout, seed, room, backward, is_for_first: true };
-        for target in &targets.all {
-            let found = survey.go(section.view(), target, &mut unknown);
-            if let Some(reference) = found {
-                return Sought::Found(target, reference);
-            }
-            if !unknown.copies.is_empty() {
-                return Sought::Unknown(unknown);
+                verdicts.batches = verdicts.batches.saturating_add(1);
             }
         }
-        Sought::Nothing
-    }
-
-    /// The match that `order` asks for, if all are known.
-    fn seek_known<'t>(
-        &self,
-        section: &Section<'_>,
-        targets: &'t Targets<'t>,
-        order: Order,
-    ) -> Sought<'t> {
-        let chosen = self.chosen(section, &targets.all, order);
-        chosen.map_or(Sought::Nothing, |found| Sought::Found(found.target, found.reference))
-    }
-
-    /// A batch of those among the candidates that have no verdict; `None` if all have, or there is no condition.
-    pub(crate) fn unknown(
-        &self,
-        section: &Section<'_>,
-        targets: &[Target<'_>],
-        (among, room): (Among, usize),
-    ) -> Option<Unknown> {
-        let (layout, seed) = (&self.layout, self.seed);
-        let survey = Survey { layout, seed, room, backward: false, is_for_first: false };
-        let view = section.view();
-        let mut unknown = Unknown::default();
-        for target in targets {
-            let Some(verdicts) = target.verdicts else { continue };
-            if among != Among::Dead {
-                survey.go(view, target, &mut unknown);
-            }
-            let others = match among {
-                Among::Listed => Vec::new(),
-                Among::Held => self.held(section, target),
-                Among::Dead => {
-                    list::records(view, Stripe::of_shape(view, target.shape), List::Dead)
-                        .map(|(reference, _)| reference)
-                        .filter(|reference| target.fits(view, *reference, seed))
-                        .collect()
-                }
-            };
-            for reference in others {
-                if verdicts.verdict(view, reference).is_none() && !unknown.is_full(room) {
-                    unknown.add(view, target, reference);
-                }
-            }
-        }
-        (!unknown.copies.is_empty()).then_some(unknown)
     }
 }
 
+/// Whether `tuple`, a copy, is what `template` asks for. A condition that can not be told is counted.
+pub(crate) fn verdict(store: &Store, template: &[TemplateRef<'_>], tuple: &TupleView<'_>) -> bool {
+    let mut failed = false;
+    for one in template {
+        match one.judge(tuple) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(_) => failed = true,
+        }
+    }
+    if failed {
+        // Statistics: what they count has no part in any section.
+        let view = store.memory.view();
+        space_line(&view).double(WHERE_ERRORS).fetch_add(1, Relaxed);
+    }
+    false
+}
+
+/// Runs `operation` on the match that the choice asks for, in a section that holds all stripes concerned; `None`
+/// if nothing matches at one moment. For templates with a condition.
+pub(crate) fn find_judged<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    choice: Choice,
+    verdicts: &mut Verdicts,
+    mut operation: impl FnMut(&mut Section<'e>, &Target<'_>, u32) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    judging(store, template, verdicts, |verdicts| {
+        provide::retry(store, || {
+            let mut first_look = FirstLook::default();
+            loop {
+                let targets = targets::targets_judged(store, template, choice.purpose, verdicts);
+                let section = if choice.with_wide {
+                    Some(targets::lock_with_wide(store, &targets)?)
+                } else {
+                    targets::lock_all(store, targets.all.iter().map(|target| target.shape))?
+                };
+                let Some(mut section) = section else {
+                    return store::require_sound(store).map(|()| Judged::Done(None));
+                };
+                if targets::outdated(store, &targets) {
+                    continue;
+                }
+                if choice.recalls && first_look.needs_recall(section.view(), &targets) {
+                    drop(section);
+                    sweep::recall(store)?;
+                    continue;
+                }
+                match seek(store, &section, &targets, choice.order, verdicts.room()) {
+                    Sought::Unknown(unknown) => return Ok(Judged::Unknown(unknown)),
+                    Sought::Nothing => return Ok(Judged::Done(None)),
+                    Sought::Found(target, reference) => {
+                        section.focus(Stripe::of_shape(section.view(), target.shape).scope());
+                        let result = operation(&mut section, target, reference)?;
+                        section.commit()?;
+                        return Ok(Judged::Done(Some(result)));
+                    }
+                }
+            }
+        })
+    })
+}
+
+/// The match that `order` asks for, or what has to be known first.
+fn seek<'t>(
+    store: &Store,
+    section: &Section<'_>,
+    targets: &'t Targets<'t>,
+    order: Order,
+    room: usize,
+) -> Sought<'t> {
+    let backward = order == Order::Lifo;
+    if !matches!(order, Order::Fifo | Order::Any | Order::Lifo) {
+        if let Some(unknown) = unknown(store, section, &targets.all, (Among::Listed, room)) {
+            return Sought::Unknown(unknown);
+        }
+        return seek_known(store, section, targets, order);
+    }
+    let mut unknown = Unknown::default();
+    let (layout, seed) = (&store.layout, store.seed);
+    let survey = Survey { layout, seed, room, backward, is_for_first: true };
+    for target in &targets.all {
+        let found = survey.go(section.view(), target, &mut unknown);
+        if let Some(reference) = found {
+            return Sought::Found(target, reference);
+        }
+        if !unknown.copies.is_empty() {
+            return Sought::Unknown(unknown);
+        }
+    }
+    Sought::Nothing
+}
+
+/// The match that `order` asks for, if all are known.
+fn seek_known<'t>(
+    store: &Store,
+    section: &Section<'_>,
+    targets: &'t Targets<'t>,
+    order: Order,
+) -> Sought<'t> {
+    let chosen = at_match::chosen(store, section, &targets.all, order);
+    chosen.map_or(Sought::Nothing, |found| Sought::Found(found.target, found.reference))
+}
+
+/// A batch of those among the candidates that have no verdict; `None` if all have, or there is no condition.
+pub(crate) fn unknown(
+    store: &Store,
+    section: &Section<'_>,
+    targets: &[Target<'_>],
+    (among, room): (Among, usize),
+) -> Option<Unknown> {
+    let (layout, seed) = (&store.layout, store.seed);
+    let survey = Survey { layout, seed, room, backward: false, is_for_first: false };
+    let view = section.view();
+    let mut unknown = Unknown::default();
+    for target in targets {
+        let Some(verdicts) = target.verdicts else { continue };
+        if among != Among::Dead {
+            survey.go(view, target, &mut unknown);
+        }
+        let others = match among {
+            Among::Listed => Vec::new(),
+            Among::Held => targets::held(store, section, target),
+            Among::Dead => list::records(view, Stripe::of_shape(view, target.shape), List::Dead)
+                .map(|(reference, _)| reference)
+                .filter(|reference| target.fits(view, *reference, seed))
+                .collect(),
+        };
+        for reference in others {
+            if verdicts.verdict(view, reference).is_none() && !unknown.is_full(room) {
+                unknown.add(view, target, reference);
+            }
+        }
+    }
+    (!unknown.copies.is_empty()).then_some(unknown)
+}
+
 impl Verdicts {
-    /// A batch of those among the candidates that have no verdict: see [`Engine::unknown`].
+    /// A batch of those among the candidates that have no verdict: see [`unknown`].
     pub(crate) fn missing(
         &self,
-        engine: &Engine,
+        store: &Store,
         section: &Section<'_>,
         targets: &[Target<'_>],
         among: Among,
     ) -> Option<Unknown> {
-        engine.unknown(section, targets, (among, self.room()))
+        unknown(store, section, targets, (among, self.room()))
     }
 }
 
@@ -431,99 +428,105 @@ pub(crate) fn has_condition(template: &[TemplateRef<'_>]) -> bool {
 }
 
 /// The verbs for one match.
-impl Engine {
-    /// Takes a match, as [`Engine::try_take`] does.
-    #[cold]
-    pub(crate) fn take_judged<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        verdicts: &mut Verdicts,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<R>, E> {
-        let taken = self.find_judged(
+/// Takes a match, as [`crate::Engine::try_take`] does.
+#[cold]
+pub(crate) fn take_judged<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    verdicts: &mut Verdicts,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Option<R>, E> {
+    let taken = find_judged(
+        store,
+        template,
+        Choice::of(Purpose::Take, order),
+        verdicts,
+        |section, target, reference| {
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            let flight = take_in_hand(section, stripe, reference)?;
+            Ok((stripe.scope(), reference, flight, target.kinds))
+        },
+    );
+    let Some((scope, reference, flight, kinds)) = taken? else { return Ok(None) };
+    take::pour(store, scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+}
+
+/// Takes a match, or gets in line for it.
+#[cold]
+pub(crate) fn take_judged_or_wait<R, E: From<Error>>(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Outcome<R>, E> {
+    let mut verdicts = Verdicts::default();
+    match take_judged(engine, template, order, &mut verdicts, sink)? {
+        Some(result) => Ok(Outcome::Done(result)),
+        None => Ok(Outcome::Waits(judged::judged_waiter(
+            engine,
             template,
-            Choice::of(Purpose::Take, order),
+            (Want::Take, None),
             verdicts,
-            |section, target, reference| {
-                let stripe = Stripe::of_shape(section.view(), target.shape);
-                let flight = take_in_hand(section, stripe, reference)?;
-                Ok((stripe.scope(), reference, flight, target.kinds))
-            },
-        );
-        let Some((scope, reference, flight, kinds)) = taken? else { return Ok(None) };
-        self.pour(scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+        )?)),
     }
+}
 
-    /// Takes a match, or gets in line for it.
-    #[cold]
-    pub(crate) fn take_judged_or_wait<R, E: From<Error>>(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Outcome<R>, E> {
-        let mut verdicts = Verdicts::default();
-        match self.take_judged(template, order, &mut verdicts, sink)? {
-            Some(result) => Ok(Outcome::Done(result)),
-            None => {
-                Ok(Outcome::Waits(self.judged_waiter(template, (Want::Take, None), verdicts)?))
-            }
-        }
-    }
+/// Copies a match, as [`crate::Engine::try_read`] does.
+#[cold]
+pub(crate) fn read_judged<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    verdicts: &mut Verdicts,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Option<R>, E> {
+    let choice = Choice::of(Purpose::Read, order);
+    let copy = sighting::copy_match(store, |large| {
+        find_judged(store, template, choice, verdicts, |section, target, reference| {
+            Ok(large.of(section.view(), (target.shape, reference), &target.kinds))
+        })
+    })?;
+    copy.map(|copy| sink(copy.view())).transpose()
+}
 
-    /// Copies a match, as [`Engine::try_read`] does.
-    #[cold]
-    pub(crate) fn read_judged<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        verdicts: &mut Verdicts,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<R>, E> {
-        let choice = Choice::of(Purpose::Read, order);
-        let copy = self.copy_match(|large| {
-            self.find_judged(template, choice, verdicts, |section, target, reference| {
-                Ok(large.of(section.view(), (target.shape, reference), &target.kinds))
-            })
-        })?;
-        copy.map(|copy| sink(copy.view())).transpose()
-    }
-
-    /// Copies a match, or gets in line for one.
-    #[cold]
-    pub(crate) fn read_judged_or_wait<R, E: From<Error>>(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Outcome<R>, E> {
-        let mut verdicts = Verdicts::default();
-        match self.read_judged(template, order, &mut verdicts, sink)? {
-            Some(result) => Ok(Outcome::Done(result)),
-            None => {
-                Ok(Outcome::Waits(self.judged_waiter(template, (Want::Read, None), verdicts)?))
-            }
-        }
-    }
-
-    /// Changes a match in the section that found it, as [`Engine::at_match`] does.
-    #[cold]
-    pub(crate) fn at_judged_match<'e, R>(
-        &'e self,
-        template: &[TemplateRef<'_>],
-        (order, purpose): (Order, Purpose),
-        mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
-    ) -> Result<Option<R>, Error> {
-        self.find_judged(
+/// Copies a match, or gets in line for one.
+#[cold]
+pub(crate) fn read_judged_or_wait<R, E: From<Error>>(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Outcome<R>, E> {
+    let mut verdicts = Verdicts::default();
+    match read_judged(engine, template, order, &mut verdicts, sink)? {
+        Some(result) => Ok(Outcome::Done(result)),
+        None => Ok(Outcome::Waits(judged::judged_waiter(
+            engine,
             template,
-            Choice::of(purpose, order),
-            &mut Verdicts::default(),
-            |section, target, reference| {
-                let stripe = Stripe::of_shape(section.view(), target.shape);
-                let hit = Hit { record: record::at(section.view(), reference), place: None };
-                act(section, stripe, hit, &target.kinds)
-            },
-        )
+            (Want::Read, None),
+            verdicts,
+        )?)),
     }
+}
+
+/// Changes a match in the section that found it, as [`crate::operations::at_match::at_match`] does.
+#[cold]
+pub(crate) fn at_judged_match<'e, R>(
+    store: &'e Store,
+    template: &[TemplateRef<'_>],
+    (order, purpose): (Order, Purpose),
+    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+) -> Result<Option<R>, Error> {
+    find_judged(
+        store,
+        template,
+        Choice::of(purpose, order),
+        &mut Verdicts::default(),
+        |section, target, reference| {
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            let hit = Hit { record: record::at(section.view(), reference), place: None };
+            act(section, stripe, hit, &target.kinds)
+        },
+    )
 }

@@ -8,17 +8,20 @@ use tupelo_tuple::{
 
 use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_BYTES;
-use crate::protocols::lease::Terms;
-use crate::recovery::full::Wanted;
+use crate::index::links;
+use crate::protocols::lease::{self, Terms};
+use crate::recovery::full::{self, Wanted};
+use crate::recovery::{abandoned, provide, quota, sweep};
 use crate::store::blocks::{self, Small};
-use crate::store::extension;
 use crate::store::flight::Flight;
 use crate::store::record::{self, ImageBuffer, Record};
-use crate::store::registry::Kinds;
+use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, NEXT_SEQUENCE, SUBSCRIBED, Stripe, WAITING};
-use crate::waiters::chain;
-use crate::waiters::deliver::Delivery;
-use crate::{Engine, time};
+use crate::store::{Store, extension};
+use crate::time;
+use crate::waiters::deliver::{self, Delivery};
+use crate::waiters::events::hear;
+use crate::waiters::{chain, keep};
 
 /// Largest image: its offsets are 32 bits.
 const IMAGE_BYTES_MAX: usize = u32::MAX as usize;
@@ -42,355 +45,358 @@ impl Incoming<'_> {
     }
 }
 
-impl Engine {
-    /// Stores a tuple. When it returns, every later operation sees the tuple, or a waiter has it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SpaceFull`], [`Error::TooLarge`] and [`Error::LimitExceeded`]: nothing was stored.
-    #[inline]
-    pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        let tuple: TupleRef<'f> = tuple.into();
-        let mut sizer = Sizer::new();
-        let shape = self.shape_known(tuple, |field| sizer.add(field));
-        let size = record::size(sizer, tuple.fields);
-        // Where tuples are limited, there is more to be locked than a stripe.
-        let small = Small::of(size.bytes).filter(|_| self.tuples_max == 0);
-        let (Some(shape), Some(small)) = (shape, small) else {
-            return tuple.apart(move |tuple| self.put_any(tuple));
-        };
-        match self.put_small(tuple, (size, small), shape) {
-            // Not `done => done`: that would copy all of it.
-            Ok(()) => {
-                self.see_to_crowd();
-                Ok(())
-            }
-            Err(error) => tuple.apart(move |tuple| self.put_small_again(tuple, error)),
+/// As [`crate::Engine::put`] says.
+#[inline]
+pub(crate) fn put<'f>(store: &Store, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+    let tuple: TupleRef<'f> = tuple.into();
+    let mut sizer = Sizer::new();
+    let shape = registry::shape_known(store, tuple, |field| sizer.add(field));
+    let size = record::size(sizer, tuple.fields);
+    // Where tuples are limited, there is more to be locked than a stripe.
+    let small = Small::of(size.bytes).filter(|_| store.tuples_max == 0);
+    let (Some(shape), Some(small)) = (shape, small) else {
+        return tuple.apart(move |tuple| put_any(store, tuple));
+    };
+    match put_small(store, tuple, (size, small), shape) {
+        // Not `done => done`: that would copy all of it.
+        Ok(()) => {
+            sweep::see_to_crowd(store);
+            Ok(())
         }
+        Err(error) => tuple.apart(move |tuple| put_small_again(store, tuple, error)),
     }
+}
 
-    /// Puts a small tuple of a shape that is known, once. Always part of its caller, who mostly knows the kinds of the fields:
-    /// that is a quarter of the time of a put. What is seldom needed is not, and gets no more than the tuple.
-    #[inline(always)]
-    fn put_small(
-        &self,
-        tuple: TupleRef<'_>,
-        (size, small): (image::Size, Small),
-        shape: u32,
-    ) -> Result<(), Error> {
-        let (mut section, stripe) = self.enter_stripe(shape)?;
-        // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
-        let (waiting, subscribed) = (stripe.page().load(WAITING), stripe.page().load(SUBSCRIBED));
-        let is_awaited = waiting != subscribed
-            && tuple.apart(|tuple| self.may_be_awaited(section.view(), stripe, tuple.fields));
-        let is_heard_wide = !is_awaited && chain::concerns_wide(&section, stripe);
-        if is_heard_wide {
-            section = self.enter_wide_on_time(section)?;
-        }
-        if is_awaited || is_heard_wide && !chain::only_subscribed(section.view()) {
-            return tuple.apart(move |tuple| self.put_inside(section, tuple, shape));
-        }
-        let (reference, taken) = blocks::allocate_small(&mut section, &self.layout, stripe, small)?;
-        let record = record::at(section.view(), reference);
-        record::fill(record.header, shape, size);
-        record::write_image(section.view(), record, tuple.fields, size);
-        number(stripe, record);
-        self.link_youngest_with(&mut section, stripe, (record, tuple.fields), [taken])?;
-        // If others wait here, too, none of those who are filed has its tag.
-        let is_heard = waiting != 0 && waiting == subscribed;
-        if is_heard || is_heard_wide {
-            let put = (stripe, reference);
-            return tuple.apart(move |tuple| self.finish_heard(section, put, tuple));
-        }
-        Ok(section.finish()?)
+/// Puts a small tuple of a shape that is known, once. Always part of its caller, who mostly knows the kinds of the fields:
+/// that is a quarter of the time of a put. What is seldom needed is not, and gets no more than the tuple.
+#[inline(always)]
+fn put_small(
+    store: &Store,
+    tuple: TupleRef<'_>,
+    (size, small): (image::Size, Small),
+    shape: u32,
+) -> Result<(), Error> {
+    let (mut section, stripe) = stripe::enter_stripe(store, shape)?;
+    // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
+    let (waiting, subscribed) = (stripe.page().load(WAITING), stripe.page().load(SUBSCRIBED));
+    let is_awaited = waiting != subscribed
+        && tuple
+            .apart(|tuple| deliver::may_be_awaited(store, section.view(), stripe, tuple.fields));
+    let is_heard_wide = !is_awaited && chain::concerns_wide(&section, stripe);
+    if is_heard_wide {
+        section = keep::enter_wide_on_time(store, section)?;
     }
-
-    /// Puts a small tuple in a section that has its stripe, whoever waits for it.
-    #[inline(never)]
-    fn put_inside<'m>(
-        &'m self,
-        mut section: Section<'m>,
-        tuple: TupleRef<'_>,
-        shape: u32,
-    ) -> Result<(), Error> {
-        self.require_time_for_wide(&section, Stripe::of_shape(section.view(), shape))?;
-        let incoming = self.incoming(tuple)?;
-        let (delivery, _) = self.store(&mut section, &incoming, shape)?;
-        section.finish()?;
-        delivery.wake(self);
-        Ok(())
+    if is_awaited || is_heard_wide && !chain::only_subscribed(section.view()) {
+        return tuple.apart(move |tuple| put_inside(store, section, tuple, shape));
     }
-
-    /// Puts a tuple whose first attempt ended with `error`, if it was for something that can be had. Apart, so that
-    /// that one is no loop, before which the compiler would put what only errors need.
-    #[cold]
-    #[inline(never)]
-    fn put_small_again(&self, tuple: TupleRef<'_>, error: Error) -> Result<(), Error> {
-        if self.ends_with(&error) { Err(error) } else { self.put_any(tuple) }
+    let (reference, taken) = blocks::allocate_small(&mut section, &store.layout, stripe, small)?;
+    let record = record::at(section.view(), reference);
+    record::fill(record.header, shape, size);
+    record::write_image(section.view(), record, tuple.fields, size);
+    number(stripe, record);
+    links::link_youngest_with(store, &mut section, stripe, (record, tuple.fields), [taken])?;
+    // If others wait here, too, none of those who are filed has its tag.
+    let is_heard = waiting != 0 && waiting == subscribed;
+    if is_heard || is_heard_wide {
+        let put = (stripe, reference);
+        return tuple.apart(move |tuple| hear::finish_heard(store, section, put, tuple));
     }
+    Ok(section.finish()?)
+}
 
-    /// Whether a put whose first attempt ended with `error` is over: it was for nothing that can be had.
-    fn ends_with(&self, error: &Error) -> bool {
-        match error {
-            Error::Need(_) => false,
-            Error::SpaceFull(_) => !self.drops_oldest(),
-            _ => true,
-        }
+/// Puts a small tuple in a section that has its stripe, whoever waits for it.
+#[inline(never)]
+fn put_inside<'m>(
+    store: &'m Store,
+    mut section: Section<'m>,
+    tuple: TupleRef<'_>,
+    shape: u32,
+) -> Result<(), Error> {
+    keep::require_time_for_wide(store, &section, Stripe::of_shape(section.view(), shape))?;
+    let incoming = incoming(store, tuple)?;
+    let (delivery, _) = store_tuple(store, &mut section, &incoming, shape)?;
+    section.finish()?;
+    delivery.wake(store);
+    Ok(())
+}
+
+/// Puts a tuple whose first attempt ended with `error`, if it was for something that can be had. Apart, so that
+/// that one is no loop, before which the compiler would put what only errors need.
+#[cold]
+#[inline(never)]
+fn put_small_again(store: &Store, tuple: TupleRef<'_>, error: Error) -> Result<(), Error> {
+    if ends_with(store, &error) { Err(error) } else { put_any(store, tuple) }
+}
+
+/// Whether a put whose first attempt ended with `error` is over: it was for nothing that can be had.
+fn ends_with(store: &Store, error: &Error) -> bool {
+    match error {
+        Error::Need(_) => false,
+        Error::SpaceFull(_) => !full::drops_oldest(store),
+        _ => true,
     }
+}
 
-    /// Puts any tuple, until it has all that it needs.
-    #[inline(never)]
-    fn put_any(&self, tuple: TupleRef<'_>) -> Result<(), Error> {
-        let incoming = self.incoming(tuple)?;
-        let shape = self.shape(&incoming.kinds)?;
-        self.put_incoming(&incoming, shape).map(drop)
+/// Puts any tuple, until it has all that it needs.
+#[inline(never)]
+fn put_any(store: &Store, tuple: TupleRef<'_>) -> Result<(), Error> {
+    let incoming = incoming(store, tuple)?;
+    let shape = registry::shape(store, &incoming.kinds)?;
+    put_incoming(store, &incoming, shape).map(drop)
+}
+
+/// Stores a tuple that was looked at. Returns where it is.
+#[inline(always)]
+pub(crate) fn put_at(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
+    if incoming.is_long() {
+        return put_incoming(store, incoming, shape);
     }
+    match put_once(store, incoming, shape) {
+        // Not `done => done`: that would copy all of it.
+        Ok(reference) => Ok(reference),
+        Err(error) => put_again(store, incoming, shape, error),
+    }
+}
 
-    /// Stores a tuple that was looked at. Returns where it is.
-    #[inline(always)]
-    pub(crate) fn put_at(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
+/// As [`put_at`], until it has all that it needs.
+pub(crate) fn put_incoming(
+    store: &Store,
+    incoming: &Incoming<'_>,
+    shape: u32,
+) -> Result<u32, Error> {
+    let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
+    full::making_room(store, wanted, || {
         if incoming.is_long() {
-            return self.put_incoming(incoming, shape);
+            return put_long(store, incoming, shape);
         }
-        match self.put_once(incoming, shape) {
-            // Not `done => done`: that would copy all of it.
-            Ok(reference) => Ok(reference),
-            Err(error) => self.put_again(incoming, shape, error),
+        provide::retry(store, || put_once(store, incoming, shape))
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn put_again(
+    store: &Store,
+    incoming: &Incoming<'_>,
+    shape: u32,
+    error: Error,
+) -> Result<u32, Error> {
+    if ends_with(store, &error) { Err(error) } else { put_incoming(store, incoming, shape) }
+}
+
+/// Checks a tuple against the limits of the space.
+#[inline(always)]
+pub(crate) fn incoming<'f>(store: &Store, tuple: TupleRef<'f>) -> Result<Incoming<'f>, Error> {
+    let TupleRef { fields, class } = tuple;
+    if fields.len() > ARITY_MAX {
+        return Err(too_many_fields());
+    }
+    let (mut kinds, mut sizer) = (Kinds::new(), Sizer::new());
+    kinds.read(fields, |field| sizer.add(field));
+    kinds.set_class(class);
+    let size = record::size(sizer, fields);
+    // Every arena has room for what fits into an extent.
+    if size.bytes > EXTENT_BYTES {
+        require_room_for(store, size.bytes)?;
+    }
+    Ok(Incoming { fields, kinds, size, terms: None, takes_room: true })
+}
+
+#[cold]
+fn require_room_for(store: &Store, bytes: usize) -> Result<(), Error> {
+    let max_bytes = (store.layout.extents_max as usize * EXTENT_BYTES).min(IMAGE_BYTES_MAX);
+    if bytes <= max_bytes {
+        return Ok(());
+    }
+    Err(Error::TooLarge { bytes: bytes as u64, max_bytes: max_bytes as u64 })
+}
+
+#[inline(always)]
+fn put_once(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
+    let (delivery, reference) = match &incoming.terms {
+        None => {
+            let (mut section, places) = quota::enter_to_put(store, stripe::scope_of(shape))?;
+            keep::require_time_for_wide(store, &section, Stripe::of_shape(section.view(), shape))?;
+            quota::require_places(store, places, 1)?;
+            let stored = store_tuple(store, &mut section, incoming, shape)?;
+            section.finish()?;
+            stored
         }
-    }
+        Some(terms) => put_once_on_terms(store, (incoming, terms), shape)?,
+    };
+    delivery.wake(store);
+    Ok(reference)
+}
 
-    /// As [`Engine::put_at`], until it has all that it needs.
-    pub(crate) fn put_incoming(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-        let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
-        self.making_room(wanted, || {
-            if incoming.is_long() {
-                return self.put_long(incoming, shape);
-            }
-            self.retry(|| self.put_once(incoming, shape))
-        })
+/// As [`put_once`], with one look at the clock, which says when the terms end.
+#[inline(always)]
+fn put_once_on_terms<'m>(
+    store: &'m Store,
+    (incoming, terms): (&Incoming<'_>, &Terms),
+    shape: u32,
+) -> Result<(Delivery, u32), Error> {
+    let (mut section, places): (Section<'m>, _) = quota::begin_put(store, stripe::scope_of(shape))?;
+    let stripe = Stripe::of_shape(section.view(), shape);
+    let (now_ms, due_ms) = terms.now_and_first();
+    if time::is_behind_at(stripe, now_ms) {
+        return Err(Need::Time.into());
     }
+    keep::require_time_for_wide(store, &section, stripe)?;
+    quota::require_places(store, places, 1)?;
+    let stored = store_on_terms(store, &mut section, stripe, (incoming, terms, due_ms), shape)?;
+    section.finish()?;
+    Ok(stored)
+}
 
-    #[cold]
-    #[inline(never)]
-    fn put_again(&self, incoming: &Incoming<'_>, shape: u32, error: Error) -> Result<u32, Error> {
-        if self.ends_with(&error) { Err(error) } else { self.put_incoming(incoming, shape) }
+/// Stores a tuple in a section that holds its stripe, and has a place for it. Returns where, too.
+#[inline(always)]
+pub(crate) fn store_tuple<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    incoming: &Incoming<'_>,
+    shape: u32,
+) -> Result<(Delivery, u32), Error> {
+    let stripe = Stripe::of_shape(section.view(), shape);
+    if let Some(terms) = &incoming.terms {
+        let (_, due_ms) = terms.now_and_first();
+        return store_on_terms(store, section, stripe, (incoming, terms, due_ms), shape);
     }
+    let record = fill(store, section, stripe, incoming.size, shape)?;
+    record::write_image(section.view(), record, incoming.fields, incoming.size);
+    Ok((publish_at_once(store, section, stripe, record, incoming)?, record.reference))
+}
 
-    /// Checks a tuple against the limits of the space.
-    #[inline(always)]
-    pub(crate) fn incoming<'f>(&self, tuple: TupleRef<'f>) -> Result<Incoming<'f>, Error> {
-        let TupleRef { fields, class } = tuple;
-        if fields.len() > ARITY_MAX {
-            return Err(too_many_fields());
-        }
-        let (mut kinds, mut sizer) = (Kinds::new(), Sizer::new());
-        kinds.read(fields, |field| sizer.add(field));
-        kinds.set_class(class);
-        let size = record::size(sizer, fields);
-        // Every arena has room for what fits into an extent.
-        if size.bytes > EXTENT_BYTES {
-            self.require_room_for(size.bytes)?;
-        }
-        Ok(Incoming { fields, kinds, size, terms: None, takes_room: true })
-    }
+/// As [`store_tuple`], for a tuple that is put on terms, the first of which ends at `due_ms`.
+#[inline(never)]
+fn store_on_terms<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
+    shape: u32,
+) -> Result<(Delivery, u32), Error> {
+    let record = if incoming.is_long() {
+        fill(store, section, stripe, incoming.size, shape)?
+    } else {
+        fill_extended(store, section, stripe, incoming, shape)?
+    };
+    record::write_image(section.view(), record, incoming.fields, incoming.size);
+    let on_terms = (incoming, terms, due_ms);
+    Ok((lease::publish_on_terms(store, section, stripe, record, on_terms)?, record.reference))
+}
 
-    #[cold]
-    fn require_room_for(&self, bytes: usize) -> Result<(), Error> {
-        let max_bytes = (self.layout.extents_max as usize * EXTENT_BYTES).min(IMAGE_BYTES_MAX);
-        if bytes <= max_bytes {
-            return Ok(());
-        }
-        Err(Error::TooLarge { bytes: bytes as u64, max_bytes: max_bytes as u64 })
-    }
+/// Allocates a record and fills all but its image.
+#[inline(always)]
+fn fill<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    size: image::Size,
+    shape: u32,
+) -> Result<Record<'m>, Error> {
+    let reference = blocks::allocate(section, &store.layout, stripe, size.bytes)?;
+    let record = record::at(section.view(), reference);
+    record::fill(record.header, shape, size);
+    Ok(record)
+}
 
-    #[inline(always)]
-    fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-        let (delivery, reference) = match &incoming.terms {
-            None => {
-                let (mut section, places) = self.enter_to_put(stripe::scope_of(shape))?;
-                self.require_time_for_wide(&section, Stripe::of_shape(section.view(), shape))?;
-                self.require_places(places, 1)?;
-                let stored = self.store(&mut section, incoming, shape)?;
-                section.finish()?;
-                stored
-            }
-            Some(terms) => self.put_once_on_terms((incoming, terms), shape)?,
-        };
-        delivery.wake(self);
-        Ok(reference)
-    }
+/// As [`fill`], with the extension in the same block.
+#[inline]
+fn fill_extended<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    incoming: &Incoming<'_>,
+    shape: u32,
+) -> Result<Record<'m>, Error> {
+    let bytes = incoming.size.bytes;
+    let both_bytes = extension::bytes_with(bytes);
+    let reference = blocks::allocate(section, &store.layout, stripe, both_bytes)?;
+    let record = record::at(section.view(), reference);
+    record::fill(record.header, shape, incoming.size);
+    extension::begin_inside(section.view(), record, bytes);
+    Ok(record)
+}
 
-    /// As [`Engine::put_once`], with one look at the clock, which says when the terms end.
-    #[inline(always)]
-    fn put_once_on_terms<'m>(
-        &'m self,
-        (incoming, terms): (&Incoming<'_>, &Terms),
-        shape: u32,
-    ) -> Result<(Delivery, u32), Error> {
-        let (mut section, places): (Section<'m>, _) = self.begin_put(stripe::scope_of(shape))?;
-        let stripe = Stripe::of_shape(section.view(), shape);
-        let (now_ms, due_ms) = terms.now_and_first();
-        if time::is_behind_at(stripe, now_ms) {
-            return Err(Need::Time.into());
-        }
-        self.require_time_for_wide(&section, stripe)?;
-        self.require_places(places, 1)?;
-        let stored = self.store_on_terms(&mut section, stripe, (incoming, terms, due_ms), shape)?;
-        section.finish()?;
-        Ok(stored)
-    }
-
-    /// Stores a tuple in a section that holds its stripe, and has a place for it. Returns where, too.
-    #[inline(always)]
-    pub(crate) fn store<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        incoming: &Incoming<'_>,
-        shape: u32,
-    ) -> Result<(Delivery, u32), Error> {
-        let stripe = Stripe::of_shape(section.view(), shape);
-        if let Some(terms) = &incoming.terms {
+/// Gives a filled record its place in the order, and hands it to a waiter or makes it findable.
+fn publish<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    incoming: &Incoming<'_>,
+) -> Result<Delivery, Error> {
+    match &incoming.terms {
+        None => publish_at_once(store, section, stripe, record, incoming),
+        Some(terms) => {
             let (_, due_ms) = terms.now_and_first();
-            return self.store_on_terms(section, stripe, (incoming, terms, due_ms), shape);
+            lease::publish_on_terms(store, section, stripe, record, (incoming, terms, due_ms))
         }
-        let record = self.fill(section, stripe, incoming.size, shape)?;
-        record::write_image(section.view(), record, incoming.fields, incoming.size);
-        Ok((self.publish_at_once(section, stripe, record, incoming)?, record.reference))
     }
+}
 
-    /// As [`Engine::store`], for a tuple that is put on terms, the first of which ends at `due_ms`.
-    #[inline(never)]
-    fn store_on_terms<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
-        shape: u32,
-    ) -> Result<(Delivery, u32), Error> {
-        let record = if incoming.is_long() {
-            self.fill(section, stripe, incoming.size, shape)?
-        } else {
-            self.fill_extended(section, stripe, incoming, shape)?
-        };
-        record::write_image(section.view(), record, incoming.fields, incoming.size);
-        let on_terms = (incoming, terms, due_ms);
-        Ok((self.publish_on_terms(section, stripe, record, on_terms)?, record.reference))
+/// As [`publish`], for a tuple that is put on no terms.
+#[inline(always)]
+fn publish_at_once<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    incoming: &Incoming<'_>,
+) -> Result<Delivery, Error> {
+    number(stripe, record);
+    let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
+    if !delivery.taken() {
+        links::link_youngest(store, section, stripe, record, incoming.fields)?;
     }
+    Ok(delivery)
+}
 
-    /// Allocates a record and fills all but its image.
-    #[inline(always)]
-    fn fill<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        size: image::Size,
-        shape: u32,
-    ) -> Result<Record<'m>, Error> {
-        let reference = blocks::allocate(section, &self.layout, stripe, size.bytes)?;
+/// Stores a large tuple: its bytes are copied between two sections, so that nobody waits for them.
+#[cold]
+#[inline(never)]
+fn put_long(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
+    let scope = stripe::scope_of(shape);
+    let (reference, flight) = provide::retry(store, || {
+        let (mut section, places) = quota::begin_put(store, scope)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        quota::require_places(store, places, 1)?;
+        let Record { reference, header } = fill(store, &mut section, stripe, incoming.size, shape)?;
+        section.set(header, record::STATE, record::RESERVED);
+        let flight = Flight::begin(&mut section, reference)?;
+        section.commit()?;
+        Ok((reference, flight))
+    })?;
+    // Reserved for this thread: if it dies here, the sweeper frees the block.
+    record::write_long_image(&store.memory.view(), reference, incoming.fields, incoming.size);
+    let published = provide::retry(store, || {
+        let (mut section, places) = quota::enter_to_put(store, scope)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        keep::require_time_for_wide(store, &section, stripe)?;
+        // Others may have put while the bytes were copied: what is reserved is no tuple yet.
+        quota::require_places(store, places, 1)?;
         let record = record::at(section.view(), reference);
-        record::fill(record.header, shape, size);
-        Ok(record)
-    }
-
-    /// As [`Engine::fill`], with the extension in the same block.
-    #[inline]
-    fn fill_extended<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        incoming: &Incoming<'_>,
-        shape: u32,
-    ) -> Result<Record<'m>, Error> {
-        let bytes = incoming.size.bytes;
-        let both_bytes = extension::bytes_with(bytes);
-        let reference = blocks::allocate(section, &self.layout, stripe, both_bytes)?;
-        let record = record::at(section.view(), reference);
-        record::fill(record.header, shape, incoming.size);
-        extension::begin_inside(section.view(), record, bytes);
-        Ok(record)
-    }
-
-    /// Gives a filled record its place in the order, and hands it to a waiter or makes it findable.
-    fn publish<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        incoming: &Incoming<'_>,
-    ) -> Result<Delivery, Error> {
-        match &incoming.terms {
-            None => self.publish_at_once(section, stripe, record, incoming),
-            Some(terms) => {
-                let (_, due_ms) = terms.now_and_first();
-                self.publish_on_terms(section, stripe, record, (incoming, terms, due_ms))
-            }
-        }
-    }
-
-    /// As [`Engine::publish`], for a tuple that is put on no terms.
-    #[inline(always)]
-    fn publish_at_once<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        incoming: &Incoming<'_>,
-    ) -> Result<Delivery, Error> {
-        number(stripe, record);
-        let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
-        if !delivery.taken() {
-            self.link_youngest(section, stripe, record, incoming.fields)?;
-        }
+        let delivery = publish(store, &mut section, stripe, record, incoming)?;
+        flight.end(&mut section);
+        section.commit()?;
         Ok(delivery)
-    }
-
-    /// Stores a large tuple: its bytes are copied between two sections, so that nobody waits for them.
-    #[cold]
-    #[inline(never)]
-    fn put_long(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-        let scope = stripe::scope_of(shape);
-        let (reference, flight) = self.retry(|| {
-            let (mut section, places) = self.begin_put(scope)?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            self.require_places(places, 1)?;
-            let Record { reference, header } =
-                self.fill(&mut section, stripe, incoming.size, shape)?;
-            section.set(header, record::STATE, record::RESERVED);
-            let flight = Flight::begin(&mut section, reference)?;
-            section.commit()?;
-            Ok((reference, flight))
-        })?;
-        // Reserved for this thread: if it dies here, the sweeper frees the block.
-        record::write_long_image(&self.memory.view(), reference, incoming.fields, incoming.size);
-        let published = self.retry(|| {
-            let (mut section, places) = self.enter_to_put(scope)?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            self.require_time_for_wide(&section, stripe)?;
-            // Others may have put while the bytes were copied: what is reserved is no tuple yet.
-            self.require_places(places, 1)?;
-            let record = record::at(section.view(), reference);
-            let delivery = self.publish(&mut section, stripe, record, incoming)?;
-            flight.end(&mut section);
-            section.commit()?;
-            Ok(delivery)
-        });
-        match published {
-            Ok(delivery) => {
-                delivery.wake(self);
-                Ok(reference)
-            }
-            Err(error) => {
-                let freed = self.retry(|| {
-                    let mut section = Section::enter(&self.memory, scope)?;
-                    let stripe = Stripe::of_shape(section.view(), shape);
-                    self.free_record(&mut section, stripe, reference)?;
-                    flight.end(&mut section);
-                    section.commit()?;
-                    Ok(())
-                });
-                freed.inspect_err(|_| self.abandon_flight(&flight))?;
-                Err(error)
-            }
+    });
+    match published {
+        Ok(delivery) => {
+            delivery.wake(store);
+            Ok(reference)
+        }
+        Err(error) => {
+            let freed = provide::retry(store, || {
+                let mut section = Section::enter(&store.memory, scope)?;
+                let stripe = Stripe::of_shape(section.view(), shape);
+                links::free_record(store, &mut section, stripe, reference)?;
+                flight.end(&mut section);
+                section.commit()?;
+                Ok(())
+            });
+            freed.inspect_err(|_| abandoned::abandon_flight(store, &flight))?;
+            Err(error)
         }
     }
 }

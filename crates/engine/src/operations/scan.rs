@@ -6,16 +6,17 @@ use std::sync::Arc;
 use tupelo_shm::View;
 use tupelo_tuple::{Class, EncodeError, Template, TemplateRef, TupleView};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
-use crate::operations::judged::has_condition;
-use crate::operations::sighting::{LargeCopy, Seen};
+use crate::operations::judged::{self, has_condition};
+use crate::operations::sighting::{self, LargeCopy, Seen};
 use crate::operations::targets::TupleCopy;
-use crate::store::blocks;
+use crate::recovery::sweep;
 use crate::store::record::{self, ImageBuffer, NEXT};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, FIRST, Stripe};
+use crate::store::{self, Store, blocks, passage};
+use crate::{Engine, time};
 
 /// A walk through the space that holds no lock between its steps. A tuple that is present throughout is
 /// returned exactly once; one that comes or goes meanwhile may be returned or not, but never twice.
@@ -44,12 +45,10 @@ struct Comparison {
 /// Records that are looked at while the lock is held: about 20 us.
 const STEP_RECORDS: usize = 256;
 
-impl Engine {
-    /// Begins a scan.
-    pub fn scan(self: &Arc<Self>, template: Template) -> Scan {
-        let (engine, left) = (Arc::clone(self), VecDeque::new());
-        Scan { engine, template, shape: 0, last: None, left, comparison: None }
-    }
+/// As [`crate::Engine::scan`] says.
+pub(crate) fn scan(engine: &Arc<Engine>, template: Template) -> Scan {
+    let (engine, left) = (Arc::clone(engine), VecDeque::new());
+    Scan { engine, template, shape: 0, last: None, left, comparison: None }
 }
 
 impl Scan {
@@ -102,7 +101,7 @@ impl Scan {
             None => return Ok(None),
             Some(Seen::Copied(copy)) => copy,
             Some(Seen::Large(sighting)) => {
-                let copied = self.engine.copy_of_sighting(&sighting);
+                let copied = sighting::copy_of_sighting(&self.engine, &sighting);
                 let copied = copied.inspect_err(|_| self.left.push_front(Seen::Large(sighting)))?;
                 match copied {
                     Some(copy) if self.is_match(&copy)? => copy,
@@ -120,7 +119,8 @@ impl Scan {
     /// Whether a tuple of a shape that fits is a match.
     fn is_match(&self, copy: &TupleCopy) -> Result<bool, Error> {
         let is_match = |refs: &[TemplateRef<'_>]| {
-            fits(refs, copy) && (!has_condition(refs) || self.engine.verdict(refs, &copy.view()))
+            fits(refs, copy)
+                && (!has_condition(refs) || judged::verdict(&self.engine, refs, &copy.view()))
         };
         self.template.with_refs(is_match).map_err(no_template)
     }
@@ -135,31 +135,31 @@ impl Scan {
 
     fn step_with(
         &mut self,
-        engine: &Engine,
+        store: &Store,
         template: &[TemplateRef<'_>],
         at_most: usize,
     ) -> Result<bool, Error> {
-        let Some(kinds) = self.next_shape(engine, template) else {
-            return engine.require_sound().map(|()| false);
+        let Some(kinds) = self.next_shape(store, template) else {
+            return store::require_sound(store).map(|()| false);
         };
         let scope = stripe::scope_of(self.shape);
-        if self.comparison.is_some() && !engine.is_passable(scope)? {
+        if self.comparison.is_some() && !passage::is_passable(store, scope)? {
             (self.shape, self.last) = (self.shape + 1, None);
             return Ok(true);
         }
-        let mut section = engine.enter(scope)?;
+        let mut section = time::enter(store, scope)?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
         if self.comparison.is_none() && self.last.is_none() && stripe.hides_some() {
             drop(section);
-            engine.recall()?;
-            section = engine.enter(scope)?;
+            sweep::recall(store)?;
+            section = time::enter(store, scope)?;
         }
         let (mut seen, is_over) = self.walk(section.view(), template, (kinds, at_most));
         section.commit()?;
         drop(section);
         if has_condition(template) {
             seen.retain(|seen| match seen {
-                Seen::Copied(copy) => engine.verdict(template, &copy.view()),
+                Seen::Copied(copy) => judged::verdict(store, template, &copy.view()),
                 Seen::Large(_) => true,
             });
         }
@@ -208,10 +208,10 @@ impl Scan {
     }
 
     /// Moves on to the next shape that can match, and returns its kinds.
-    fn next_shape(&mut self, engine: &Engine, template: &[TemplateRef<'_>]) -> Option<Kinds> {
-        let view = engine.memory.view();
+    fn next_shape(&mut self, store: &Store, template: &[TemplateRef<'_>]) -> Option<Kinds> {
+        let view = store.memory.view();
         while self.shape < registry::count(&view) {
-            let kinds = engine.kinds_of(&view, self.shape)?;
+            let kinds = registry::kinds_of(store, &view, self.shape)?;
             let is_meant = self.comparison.is_none_or(|of| of.class == kinds.class());
             if is_meant && template.iter().any(|one| kinds.fit(one)) {
                 return Some(kinds);

@@ -7,13 +7,13 @@
 
 use tupelo_shm::View;
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::operations::scan::is_listed;
 use crate::operations::targets::TupleCopy;
-use crate::store::record;
 use crate::store::registry::Kinds;
 use crate::store::stripe::{self, Stripe};
+use crate::store::{Store, record};
+use crate::time;
 
 /// How often somebody may take what was found before it is copied. Whoever loses so often is among those who take large
 /// tuples without a pause: then they wait for one copy, for otherwise there might never be one.
@@ -61,44 +61,45 @@ impl LargeCopy {
     }
 }
 
-impl Engine {
-    /// A copy of what `find` finds, in a section of its own; `None` if it finds nothing. It is called again if that
-    /// was taken before it was copied.
-    pub(crate) fn copy_match(
-        &self,
-        mut find: impl FnMut(LargeCopy) -> Result<Option<Seen>, Error>,
-    ) -> Result<Option<TupleCopy>, Error> {
-        for _ in 0..ATTEMPTS {
-            match find(LargeCopy::Afterwards(TRIED_BYTES_MAX))? {
-                None => return Ok(None),
-                Some(Seen::Copied(copy)) => return Ok(Some(copy)),
-                Some(Seen::Large(sighting)) => {
-                    if let Some(copy) = self.copy_of_sighting(&sighting)? {
-                        return Ok(Some(copy));
-                    }
+/// A copy of what `find` finds, in a section of its own; `None` if it finds nothing. It is called again if that
+/// was taken before it was copied.
+pub(crate) fn copy_match(
+    store: &Store,
+    mut find: impl FnMut(LargeCopy) -> Result<Option<Seen>, Error>,
+) -> Result<Option<TupleCopy>, Error> {
+    for _ in 0..ATTEMPTS {
+        match find(LargeCopy::Afterwards(TRIED_BYTES_MAX))? {
+            None => return Ok(None),
+            Some(Seen::Copied(copy)) => return Ok(Some(copy)),
+            Some(Seen::Large(sighting)) => {
+                if let Some(copy) = copy_of_sighting(store, &sighting)? {
+                    return Ok(Some(copy));
                 }
             }
         }
-        match find(LargeCopy::AtOnce)? {
-            Some(Seen::Copied(copy)) => Ok(Some(copy)),
-            _ => Ok(None),
-        }
     }
+    match find(LargeCopy::AtOnce)? {
+        Some(Seen::Copied(copy)) => Ok(Some(copy)),
+        _ => Ok(None),
+    }
+}
 
-    /// A copy of a tuple that was seen in a section that is over; `None` if it has gone since.
-    pub(crate) fn copy_of_sighting(&self, sighting: &Sighting) -> Result<Option<TupleCopy>, Error> {
-        let copy = sighting.copy(&self.memory.view());
-        let mut section = self.enter(stripe::scope_of(sighting.shape))?;
-        let stripe = Stripe::of_shape(section.view(), sighting.shape);
-        let found = (sighting.reference, sighting.sequence);
-        let is_there = is_listed(section.view(), &self.layout, stripe, found);
-        if is_there && copy.is_none() {
-            // What is there can be copied, unless its size is wrong.
-            section.view().violate();
-        }
-        section.commit()?;
-        Ok(copy.filter(|_| is_there))
+/// A copy of a tuple that was seen in a section that is over; `None` if it has gone since.
+pub(crate) fn copy_of_sighting(
+    store: &Store,
+    sighting: &Sighting,
+) -> Result<Option<TupleCopy>, Error> {
+    let copy = sighting.copy(&store.memory.view());
+    let mut section = time::enter(store, stripe::scope_of(sighting.shape))?;
+    let stripe = Stripe::of_shape(section.view(), sighting.shape);
+    let found = (sighting.reference, sighting.sequence);
+    let is_there = is_listed(section.view(), &store.layout, stripe, found);
+    if is_there && copy.is_none() {
+        // What is there can be copied, unless its size is wrong.
+        section.view().violate();
     }
+    section.commit()?;
+    Ok(copy.filter(|_| is_there))
 }
 
 impl Sighting {
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::index::find::Order;
-    use crate::testing;
+    use crate::{Engine, testing};
 
     const LARGE_BYTES: usize = 100_000;
     const AFTERWARDS: LargeCopy = LargeCopy::Afterwards(TRIED_BYTES_MAX);
@@ -150,10 +151,10 @@ mod tests {
     /// each copy was to be made.
     fn copied(engine: &Engine, meanwhile: impl Fn(usize)) -> (Option<u8>, Vec<LargeCopy>) {
         let mut looks = Vec::new();
-        let copy = engine.copy_match(|large| {
-            let mut section = engine.enter(stripe::scope_of(0))?;
+        let copy = copy_match(engine, |large| {
+            let mut section = crate::time::enter(engine, stripe::scope_of(0))?;
             let first = Stripe::of_shape(section.view(), 0).page().load(stripe::FIRST);
-            let kinds = engine.kinds_of(section.view(), 0).unwrap();
+            let kinds = crate::store::registry::kinds_of(engine, section.view(), 0).unwrap();
             let seen = (first != 0).then(|| large.of(section.view(), (0, first), &kinds));
             section.commit()?;
             drop(section);

@@ -8,12 +8,11 @@
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{TemplateRef, TupleView};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::index::find::Purpose;
-use crate::operations::bulk::{Found, found, pour};
+use crate::operations::bulk::{self, Found, found, pour};
 use crate::operations::targets::{Target, TupleCopy};
-use crate::store::{record, step};
+use crate::store::{Store, record, step};
 use crate::waiters::deliver::Delivery;
 
 /// A tuple of a space, told from all others that ever were in it.
@@ -43,113 +42,94 @@ enum Look {
     Unseen(Vec<(Identity, TupleCopy)>),
 }
 
-impl Engine {
-    /// Removes the matches of one moment, up to `limit`, the oldest of each shape first.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says, [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: nothing was
-    /// removed, if a tuple is large or has a field that its language may have no like of; else the tuples are put back, as
-    /// new ones without a lease, and lost if others have the room for them by then.
-    pub fn take_all<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        limit: Option<usize>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Vec<R>, E> {
-        let taken = self.try_take_many(template, 0, limit.unwrap_or(usize::MAX), sink)?;
-        Ok(taken.unwrap_or_default())
-    }
+/// As [`crate::Engine::take_all`] says.
+pub(crate) fn take_all<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    limit: Option<usize>,
+    sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+) -> Result<Vec<R>, E> {
+    let taken = try_take_many(store, template, 0, limit.unwrap_or(usize::MAX), sink)?;
+    Ok(taken.unwrap_or_default())
+}
 
-    /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
-    /// are fewer. The sink may get tuples that others take before this call can.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::take_all`].
-    pub fn try_take_many<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        at_least: usize,
-        at_most: usize,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<Vec<R>>, E> {
-        let mut accepted: Vec<(Identity, R)> = Vec::new();
-        loop {
-            let seen: Vec<Identity> = accepted.iter().map(|(identity, _)| *identity).collect();
-            let look = self.at_one_moment(template, Purpose::Take, |section, targets| {
-                let matches: Vec<Found<'_>> = found(section, targets, self.seed, at_most).collect();
-                if matches.len() < at_least {
-                    return Ok(Look::TooFew);
+/// As [`crate::Engine::try_take_many`] says.
+pub(crate) fn try_take_many<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    at_least: usize,
+    at_most: usize,
+    mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+) -> Result<Option<Vec<R>>, E> {
+    let mut accepted: Vec<(Identity, R)> = Vec::new();
+    loop {
+        let seen: Vec<Identity> = accepted.iter().map(|(identity, _)| *identity).collect();
+        let look = bulk::at_one_moment(store, template, Purpose::Take, |section, targets| {
+            let matches: Vec<Found<'_>> = found(section, targets, store.seed, at_most).collect();
+            if matches.len() < at_least {
+                return Ok(Look::TooFew);
+            }
+            remove_seen(store, section, &matches, &seen)
+        })?;
+        match look.unwrap_or(Look::TooFew) {
+            Look::TooFew => return Ok((at_least == 0).then(Vec::new)),
+            Look::Unseen(copies) => {
+                for (identity, copy) in copies {
+                    accepted.push((identity, sink(copy.view())?));
                 }
-                self.remove_seen(section, &matches, &seen)
-            })?;
-            match look.unwrap_or(Look::TooFew) {
-                Look::TooFew => return Ok((at_least == 0).then(Vec::new)),
-                Look::Unseen(copies) => {
-                    for (identity, copy) in copies {
-                        accepted.push((identity, sink(copy.view())?));
-                    }
+            }
+            Look::Confirmed(identities, wakes) => {
+                wakes.wake(store);
+                return Ok(Some(in_order(accepted, &identities)));
+            }
+            Look::Removed(copies, wakes) => {
+                wakes.wake(store);
+                let results = pour(&copies, sink);
+                if results.is_err() {
+                    bulk::put_copies(store, &copies)?;
                 }
-                Look::Confirmed(identities, wakes) => {
-                    wakes.wake(self);
-                    return Ok(Some(in_order(accepted, &identities)));
-                }
-                Look::Removed(copies, wakes) => {
-                    wakes.wake(self);
-                    let results = pour(&copies, sink);
-                    if results.is_err() {
-                        self.put_copies(&copies)?;
-                    }
-                    return results.map(Some);
-                }
+                return results.map(Some);
             }
         }
     }
+}
 
-    /// Removes all matches, unless one has a field that the sink may refuse, and has not been `seen`.
-    fn remove_seen<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        matches: &[Found<'_>],
-        seen: &[Identity],
-    ) -> Result<Look, Error> {
-        let identity = |found: &Found<'_>, section: &Section<'_>| {
-            Identity::of(section.view(), found.target, found.reference)
-        };
-        let identities: Vec<Identity> =
-            matches.iter().map(|found| identity(found, section)).collect();
-        let is_refusable = matches.iter().any(|found| {
-            let header = record::header(section.view(), found.reference);
-            record::must_be_held(header, found.target.kinds.are_refusable())
-        });
-        let mut known = seen.to_vec();
-        known.sort_unstable();
-        let unseen = |identity: &Identity| known.binary_search(identity).is_err();
-        if is_refusable && identities.iter().any(unseen) {
-            let unseen =
-                identities.into_iter().zip(matches).filter(|(identity, _)| unseen(identity));
-            let copies = unseen.map(|(identity, found)| (identity, found.copy(section)));
-            return Ok(Look::Unseen(copies.collect()));
-        }
-        let copies: Vec<TupleCopy> = if is_refusable {
-            Vec::new()
-        } else {
-            matches.iter().map(|found| found.copy(section)).collect()
-        };
-        let mut shapes: Vec<u32> = matches.iter().map(|found| found.target.shape).collect();
-        shapes.dedup(); // They come shape by shape.
-        step::count_anew(section, matches.len(), shapes)?;
-        let mut wakes = Delivery::default();
-        for found in matches {
-            wakes.join(self.remove_found(section, found)?);
-        }
-        Ok(if is_refusable {
-            Look::Confirmed(identities, wakes)
-        } else {
-            Look::Removed(copies, wakes)
-        })
+/// Removes all matches, unless one has a field that the sink may refuse, and has not been `seen`.
+fn remove_seen<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    matches: &[Found<'_>],
+    seen: &[Identity],
+) -> Result<Look, Error> {
+    let identity = |found: &Found<'_>, section: &Section<'_>| {
+        Identity::of(section.view(), found.target, found.reference)
+    };
+    let identities: Vec<Identity> = matches.iter().map(|found| identity(found, section)).collect();
+    let is_refusable = matches.iter().any(|found| {
+        let header = record::header(section.view(), found.reference);
+        record::must_be_held(header, found.target.kinds.are_refusable())
+    });
+    let mut known = seen.to_vec();
+    known.sort_unstable();
+    let unseen = |identity: &Identity| known.binary_search(identity).is_err();
+    if is_refusable && identities.iter().any(unseen) {
+        let unseen = identities.into_iter().zip(matches).filter(|(identity, _)| unseen(identity));
+        let copies = unseen.map(|(identity, found)| (identity, found.copy(section)));
+        return Ok(Look::Unseen(copies.collect()));
     }
+    let copies: Vec<TupleCopy> = if is_refusable {
+        Vec::new()
+    } else {
+        matches.iter().map(|found| found.copy(section)).collect()
+    };
+    let mut shapes: Vec<u32> = matches.iter().map(|found| found.target.shape).collect();
+    shapes.dedup(); // They come shape by shape.
+    step::count_anew(section, matches.len(), shapes)?;
+    let mut wakes = Delivery::default();
+    for found in matches {
+        wakes.join(bulk::remove_found(store, section, found)?);
+    }
+    Ok(if is_refusable { Look::Confirmed(identities, wakes) } else { Look::Removed(copies, wakes) })
 }
 
 /// What was accepted for these tuples, in their order.

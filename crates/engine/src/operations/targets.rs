@@ -6,17 +6,17 @@ use smallvec::SmallVec;
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{PatternRef, TemplateRef, TupleView, image};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::operations::judged::{OfShape, Verdicts};
 use crate::operations::put::Incoming;
-use crate::recovery::quota::Places;
+use crate::operations::read;
+use crate::recovery::quota::{self, Places};
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe};
-use crate::store::{flight, step};
+use crate::store::{Store, flight, step};
 use crate::time;
 use crate::time::list::{self, List};
 use crate::waiters::patience;
@@ -312,146 +312,147 @@ impl image::Write for ImageBytes {
     }
 }
 
-impl Engine {
-    /// The shapes that `template` can match.
-    pub(crate) fn targets<'t>(
-        &self,
-        template: &'t [TemplateRef<'t>],
-        purpose: Purpose,
-    ) -> Targets<'t> {
-        self.targets_judged(template, purpose, &NO_VERDICTS)
-    }
+/// The shapes that `template` can match.
+pub(crate) fn targets<'t>(
+    store: &Store,
+    template: &'t [TemplateRef<'t>],
+    purpose: Purpose,
+) -> Targets<'t> {
+    targets_judged(store, template, purpose, &NO_VERDICTS)
+}
 
-    /// As [`Engine::targets`], with what is known of the tuples that fit, if `template` has a condition.
-    pub(crate) fn targets_judged<'t>(
-        &self,
-        template: &'t [TemplateRef<'t>],
-        purpose: Purpose,
-        verdicts: &'t Verdicts,
-    ) -> Targets<'t> {
-        let view = self.memory.view();
-        let shapes = registry::count(&view);
-        let mut pairs = self.fitting(template);
-        pairs.sort_by_key(|(_, shape)| *shape);
-        let mut all: Vec<Target<'t>> = Vec::new();
-        for (alternative, shape) in pairs {
-            if let Some(last) = all.last_mut().filter(|last| last.shape == shape) {
-                last.alternatives.extend(Patterns::of(alternative, &last.kinds));
-                last.verdicts = last.verdicts.or(alternative.condition.map(|_| verdicts.of(shape)));
-            } else if let Some(kinds) = self.kinds_of(&view, shape) {
-                let alternatives = Patterns::of(alternative, &kinds).into_iter().collect();
-                let verdicts = alternative.condition.map(|_| verdicts.of(shape));
-                all.push(Target { shape, kinds, purpose, verdicts, alternatives });
-            }
-        }
-        Targets { all, shapes }
-    }
-
-    /// Locks the stripes of `shapes`, ascending, at a moment at which everything due there has happened; `None`
-    /// if there are none.
-    pub(crate) fn lock_all(
-        &self,
-        shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
-    ) -> Result<Option<Section<'_>>, Error> {
-        let locked =
-            self.lock_all_from(shapes, |scope| Ok((Section::enter(&self.memory, scope)?, ())))?;
-        Ok(locked.map(|(section, ())| section))
-    }
-
-    /// As [`Engine::lock_all`], for a put: see [`Engine::begin_put`].
-    pub(crate) fn lock_all_to_put(
-        &self,
-        shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
-    ) -> Result<Option<(Section<'_>, Places)>, Error> {
-        self.lock_all_from(shapes, |scope| self.begin_put(scope))
-    }
-
-    /// As [`Engine::lock_all`], where `begin` locks the first.
-    fn lock_all_from<'e, P>(
-        &'e self,
-        shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
-        begin: impl Fn(u32) -> Result<(Section<'e>, P), Error>,
-    ) -> Result<Option<(Section<'e>, P)>, Error> {
-        let shapes = shapes.into_iter();
-        let mut others = shapes.clone();
-        let Some(first) = others.next() else { return Ok(None) };
-        loop {
-            let (mut section, with) = begin(stripe::scope_of(first))?;
-            for shape in others.clone() {
-                section.enter_also(stripe::scope_of(shape))?;
-            }
-            let is_behind = |shape: &u32| time::is_behind(Stripe::of_shape(section.view(), *shape));
-            let Some(late) = shapes.clone().find(is_behind) else {
-                return Ok(Some((section, with)));
-            };
-            let scope = stripe::scope_of(late);
-            drop(section);
-            self.catch_up(scope)?;
+/// As [`targets`], with what is known of the tuples that fit, if `template` has a condition.
+pub(crate) fn targets_judged<'t>(
+    store: &Store,
+    template: &'t [TemplateRef<'t>],
+    purpose: Purpose,
+    verdicts: &'t Verdicts,
+) -> Targets<'t> {
+    let view = store.memory.view();
+    let shapes = registry::count(&view);
+    let mut pairs = read::fitting(store, template);
+    pairs.sort_by_key(|(_, shape)| *shape);
+    let mut all: Vec<Target<'t>> = Vec::new();
+    for (alternative, shape) in pairs {
+        if let Some(last) = all.last_mut().filter(|last| last.shape == shape) {
+            last.alternatives.extend(Patterns::of(alternative, &last.kinds));
+            last.verdicts = last.verdicts.or(alternative.condition.map(|_| verdicts.of(shape)));
+        } else if let Some(kinds) = registry::kinds_of(store, &view, shape) {
+            let alternatives = Patterns::of(alternative, &kinds).into_iter().collect();
+            let verdicts = alternative.condition.map(|_| verdicts.of(shape));
+            all.push(Target { shape, kinds, purpose, verdicts, alternatives });
         }
     }
+    Targets { all, shapes }
+}
 
-    /// As [`Engine::lock_all_to_put`], of at least one shape, in any order and perhaps several times, for a step in which
-    /// `changes` tuples come or go.
-    pub(crate) fn lock_to_put(
-        &self,
-        shapes: impl IntoIterator<Item = u32>,
-        changes: usize,
-    ) -> Result<(Section<'_>, Places), Error> {
-        let mut shapes: Vec<u32> = shapes.into_iter().collect();
-        shapes.sort_unstable();
-        shapes.dedup();
-        let Some((mut section, places)) = self.lock_all_to_put(shapes.iter().copied())? else {
-            unreachable!("at least one shape is to be locked")
+/// Locks the stripes of `shapes`, ascending, at a moment at which everything due there has happened; `None`
+/// if there are none.
+pub(crate) fn lock_all(
+    store: &Store,
+    shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
+) -> Result<Option<Section<'_>>, Error> {
+    let locked =
+        lock_all_from(store, shapes, |scope| Ok((Section::enter(&store.memory, scope)?, ())))?;
+    Ok(locked.map(|(section, ())| section))
+}
+
+/// As [`lock_all`], for a put: see [`crate::recovery::quota::begin_put`].
+pub(crate) fn lock_all_to_put(
+    store: &Store,
+    shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
+) -> Result<Option<(Section<'_>, Places)>, Error> {
+    lock_all_from(store, shapes, |scope| quota::begin_put(store, scope))
+}
+
+/// As [`lock_all`], where `begin` locks the first.
+fn lock_all_from<'e, P>(
+    store: &'e Store,
+    shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
+    begin: impl Fn(u32) -> Result<(Section<'e>, P), Error>,
+) -> Result<Option<(Section<'e>, P)>, Error> {
+    let shapes = shapes.into_iter();
+    let mut others = shapes.clone();
+    let Some(first) = others.next() else { return Ok(None) };
+    loop {
+        let (mut section, with) = begin(stripe::scope_of(first))?;
+        for shape in others.clone() {
+            section.enter_also(stripe::scope_of(shape))?;
+        }
+        let is_behind = |shape: &u32| time::is_behind(Stripe::of_shape(section.view(), *shape));
+        let Some(late) = shapes.clone().find(is_behind) else {
+            return Ok(Some((section, with)));
         };
-        step::count_anew(&mut section, changes, shapes)?;
-        Ok((section, places))
+        let scope = stripe::scope_of(late);
+        drop(section);
+        time::catch_up(store, scope)?;
     }
+}
 
-    /// Locks the stripes of all targets, then the wide waiters.
-    pub(crate) fn lock_with_wide(&self, targets: &Targets<'_>) -> Result<Section<'_>, Error> {
-        let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
-        let Some(mut section) = section else {
-            return Ok(Section::enter(&self.memory, head::WIDE_SCOPE)?);
-        };
-        section.enter_also(head::WIDE_SCOPE)?;
-        Ok(section)
-    }
+/// As [`lock_all_to_put`], of at least one shape, in any order and perhaps several times, for a step in which
+/// `changes` tuples come or go.
+pub(crate) fn lock_to_put(
+    store: &Store,
+    shapes: impl IntoIterator<Item = u32>,
+    changes: usize,
+) -> Result<(Section<'_>, Places), Error> {
+    let mut shapes: Vec<u32> = shapes.into_iter().collect();
+    shapes.sort_unstable();
+    shapes.dedup();
+    let Some((mut section, places)) = lock_all_to_put(store, shapes.iter().copied())? else {
+        unreachable!("at least one shape is to be locked")
+    };
+    step::count_anew(&mut section, changes, shapes)?;
+    Ok((section, places))
+}
 
-    /// Whether shapes were added since `targets` were listed.
-    pub(crate) fn outdated(&self, targets: &Targets<'_>) -> bool {
-        registry::count(&self.memory.view()) != targets.shapes
-    }
+/// Locks the stripes of all targets, then the wide waiters.
+pub(crate) fn lock_with_wide<'s>(
+    store: &'s Store,
+    targets: &Targets<'_>,
+) -> Result<Section<'s>, Error> {
+    let section = lock_all(store, targets.all.iter().map(|target| target.shape))?;
+    let Some(mut section) = section else {
+        return Ok(Section::enter(&store.memory, head::WIDE_SCOPE)?);
+    };
+    section.enter_also(head::WIDE_SCOPE)?;
+    Ok(section)
+}
 
-    /// Whether a match of `target` is held by somebody. The section holds the stripe.
-    pub(crate) fn holds_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
-        self.held(section, target).into_iter().any(|one| target.admits(section.view(), one))
-    }
+/// Whether shapes were added since `targets` were listed.
+pub(crate) fn outdated(store: &Store, targets: &Targets<'_>) -> bool {
+    registry::count(&store.memory.view()) != targets.shapes
+}
 
-    /// The records whose fields are those of a match of `target` and that somebody holds: handed to a waiter that has not
-    /// picked it up, claimed, or in the hands of a take. The section holds the stripe.
-    #[cold]
-    pub(crate) fn held(&self, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
-        let view = section.view();
-        if Stripe::of_shape(view, target.shape).page().load(HELD) == 0 {
-            return Vec::new();
-        }
-        let fits = |reference: &u32| target.fits(view, *reference, self.seed);
-        let handed = patience::handed(view, target.shape).map(|(_, reference)| reference);
-        let stripe = Stripe::of_shape(view, target.shape);
-        let hidden = [List::Claimed, List::Enlisted]
-            .into_iter()
-            .flat_map(|list| list::records(view, stripe, list))
-            .map(|(reference, _)| reference);
-        let slots = self.memory.slots();
-        let in_hand = slots
-            .into_iter()
-            .flat_map(|slot| flight::words().map(move |word| flight::named(slot, word)));
-        let in_hand = in_hand.filter(|reference| {
-            record::header_of_shape(view, *reference, target.shape)
-                .is_some_and(|header| header.load(record::STATE) == record::TAKEN)
-        });
-        handed.chain(hidden).chain(in_hand).filter(fits).collect()
+/// Whether a match of `target` is held by somebody. The section holds the stripe.
+pub(crate) fn holds_match(store: &Store, section: &Section<'_>, target: &Target<'_>) -> bool {
+    held(store, section, target).into_iter().any(|one| target.admits(section.view(), one))
+}
+
+/// The records whose fields are those of a match of `target` and that somebody holds: handed to a waiter that has not
+/// picked it up, claimed, or in the hands of a take. The section holds the stripe.
+#[cold]
+pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
+    let view = section.view();
+    if Stripe::of_shape(view, target.shape).page().load(HELD) == 0 {
+        return Vec::new();
     }
+    let fits = |reference: &u32| target.fits(view, *reference, store.seed);
+    let handed = patience::handed(view, target.shape).map(|(_, reference)| reference);
+    let stripe = Stripe::of_shape(view, target.shape);
+    let hidden = [List::Claimed, List::Enlisted]
+        .into_iter()
+        .flat_map(|list| list::records(view, stripe, list))
+        .map(|(reference, _)| reference);
+    let slots = store.memory.slots();
+    let in_hand = slots
+        .into_iter()
+        .flat_map(|slot| flight::words().map(move |word| flight::named(slot, word)));
+    let in_hand = in_hand.filter(|reference| {
+        record::header_of_shape(view, *reference, target.shape)
+            .is_some_and(|header| header.load(record::STATE) == record::TAKEN)
+    });
+    handed.chain(hidden).chain(in_hand).filter(fits).collect()
 }
 
 /// What is known of tuples where nobody asks for verdicts.

@@ -6,19 +6,21 @@
 use tupelo_shm::{Section, commit_together};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
-use crate::Engine;
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::index::find::Purpose;
-use crate::operations::judged::{Among, Judged, Verdicts};
-use crate::operations::targets::{Target, Targets, TupleCopy};
-use crate::recovery::provide::Gathering;
-use crate::recovery::quota::Places;
-use crate::recovery::sweep::FirstLook;
-use crate::store::registry::Kinds;
-use crate::store::step;
+use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::targets::{self, Target, Targets, TupleCopy};
+use crate::operations::{bulk, put, take};
+use crate::recovery::full;
+use crate::recovery::provide::{self, Gathering};
+use crate::recovery::quota::{self, Places};
+use crate::recovery::sweep::{self, FirstLook};
+use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
+use crate::store::{self, Store, step};
 use crate::waiters::deliver::Delivery;
+use crate::waiters::keep;
 
 /// Whose resources a transfer found missing.
 enum Missing {
@@ -26,255 +28,260 @@ enum Missing {
     Target(Need),
 }
 
-impl Engine {
-    /// Moves every match into `other`. Returns how many. Into the space itself: nothing changes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::put`] of `other` and [`Engine::take_all`] of this space: nothing was moved.
-    pub fn move_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        if self.is_same_space(other) {
-            return self.count(template);
-        }
-        self.transfer(other, template, true)
+/// As [`crate::Engine::move_to`] says.
+pub(crate) fn move_to(
+    store: &Store,
+    other: &Store,
+    template: &[TemplateRef<'_>],
+) -> Result<u64, Error> {
+    if is_same_space(store, other) {
+        return bulk::count(store, template);
     }
+    transfer(store, other, template, true)
+}
 
-    /// Copies every match into `other`. Returns how many.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::put`] of `other`: nothing was copied.
-    pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        if !self.is_same_space(other) {
-            return self.transfer(other, template, false);
-        }
-        self.copy_within(template)
+/// As [`crate::Engine::copy_to`] says.
+pub(crate) fn copy_to(
+    store: &Store,
+    other: &Store,
+    template: &[TemplateRef<'_>],
+) -> Result<u64, Error> {
+    if !is_same_space(store, other) {
+        return transfer(store, other, template, false);
     }
+    copy_within(store, template)
+}
 
-    /// Copies every match into this space.
-    fn copy_within(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.keep_time_for_wide()?;
-        let lock = |targets: &Targets<'_>| {
-            self.lock_all_to_put(targets.all.iter().map(|target| target.shape))
-        };
-        let which = (Purpose::Read, Among::Listed);
-        let copied = self.at_one_moment_by(template, which, lock, |section, targets, places| {
-            let (copies, _) = self.collect(section, targets, false)?;
+/// Copies every match into this space.
+fn copy_within(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+    keep::keep_time_for_wide(store)?;
+    let lock = |targets: &Targets<'_>| {
+        targets::lock_all_to_put(store, targets.all.iter().map(|target| target.shape))
+    };
+    let which = (Purpose::Read, Among::Listed);
+    let copied =
+        bulk::at_one_moment_by(store, template, which, lock, |section, targets, places| {
+            let (copies, _) = collect(store, section, targets, false)?;
             let shapes = targets.iter().map(|target| target.shape);
             step::count_anew(section, copies.len(), shapes)?;
-            Ok((copies.len() as u64, self.store_copies(section, &copies, places)?))
+            Ok((copies.len() as u64, store_copies(store, section, &copies, places)?))
         });
-        let Some((count, stored)) = copied? else { return Ok(0) };
-        stored.wake(self);
-        Ok(count)
-    }
+    let Some((count, stored)) = copied? else { return Ok(0) };
+    stored.wake(store);
+    Ok(count)
+}
 
-    /// Whether `other` is an engine over this very space.
-    pub fn is_same_space(&self, other: &Self) -> bool {
-        self.segment().identity().uuid == other.segment().identity().uuid
-    }
+/// As [`crate::Engine::is_same_space`] says.
+pub(crate) fn is_same_space(store: &Store, other: &Store) -> bool {
+    store.segment.identity().uuid == other.segment.identity().uuid
+}
 
-    fn transfer(
-        &self,
-        other: &Self,
-        template: &[TemplateRef<'_>],
-        remove: bool,
-    ) -> Result<u64, Error> {
-        other.keep_time_for_wide()?;
-        let transferred = self.transfer_at_last(other, template, remove);
-        self.return_log_reserve();
-        other.return_log_reserve();
-        transferred
-    }
+fn transfer(
+    store: &Store,
+    other: &Store,
+    template: &[TemplateRef<'_>],
+    remove: bool,
+) -> Result<u64, Error> {
+    keep::keep_time_for_wide(other)?;
+    let transferred = transfer_at_last(store, other, template, remove);
+    sweep::return_log_reserve(store);
+    sweep::return_log_reserve(other);
+    transferred
+}
 
-    /// Transfers, until nothing is missing.
-    fn transfer_at_last(
-        &self,
-        other: &Self,
-        template: &[TemplateRef<'_>],
-        remove: bool,
-    ) -> Result<u64, Error> {
-        self.judging(template, &mut Verdicts::default(), |verdicts| {
-            self.transfer_judged(other, (template, verdicts), remove)
-        })
-    }
+/// Transfers, until nothing is missing.
+fn transfer_at_last(
+    store: &Store,
+    other: &Store,
+    template: &[TemplateRef<'_>],
+    remove: bool,
+) -> Result<u64, Error> {
+    judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
+        transfer_judged(store, other, (template, verdicts), remove)
+    })
+}
 
-    fn transfer_judged(
-        &self,
-        other: &Self,
-        template: (&[TemplateRef<'_>], &Verdicts),
-        remove: bool,
-    ) -> Result<Judged<u64>, Error> {
-        let mut first_look = FirstLook::default();
-        loop {
-            match self.transfer_once(other, template, (remove, &mut first_look)) {
-                Ok(Some(judged)) => return Ok(judged),
-                Ok(None) => {}
-                Err((Error::Need(_), Some(Missing::Source(need)))) => {
-                    self.provide(need, Gathering::Waits)?;
-                }
-                Err((Error::Need(_), Some(Missing::Target(need)))) => {
-                    other.provide(need, Gathering::Waits)?;
-                }
-                Err((error, _)) => return Err(error),
+fn transfer_judged(
+    store: &Store,
+    other: &Store,
+    template: (&[TemplateRef<'_>], &Verdicts),
+    remove: bool,
+) -> Result<Judged<u64>, Error> {
+    let mut first_look = FirstLook::default();
+    loop {
+        match transfer_once(store, other, template, (remove, &mut first_look)) {
+            Ok(Some(judged)) => return Ok(judged),
+            Ok(None) => {}
+            Err((Error::Need(_), Some(Missing::Source(need)))) => {
+                provide::provide(store, need, Gathering::Waits)?;
             }
+            Err((Error::Need(_), Some(Missing::Target(need)))) => {
+                provide::provide(other, need, Gathering::Waits)?;
+            }
+            Err((error, _)) => return Err(error),
         }
     }
+}
 
-    /// One attempt; `None` if the shapes changed meanwhile, or what the dead held, or if the target has got new shapes.
-    fn transfer_once(
-        &self,
-        other: &Self,
-        (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
-        (remove, first_look): (bool, &mut FirstLook),
-    ) -> Result<Option<Judged<u64>>, (Error, Option<Missing>)> {
-        let purpose = if remove { Purpose::Take } else { Purpose::Read };
-        let targets = self.targets_judged(template, purpose, verdicts);
-        let known = targets.all.iter().map(|target| other.find_shape(&target.kinds));
-        let known: Vec<Option<u32>> = known.collect();
-        let mut shapes: Vec<u32> = known.iter().flatten().copied().collect();
-        shapes.sort_unstable();
-        if targets.all.is_empty() {
-            self.require_sound().map_err(|error| (error, None))?;
-            return Ok((!self.outdated(&targets)).then_some(Judged::Done(0)));
-        }
-        let both = self.lock_both(other, &targets, &shapes);
-        let (mut both, places) = both.map_err(|error| (error, None))?;
-        if self.outdated(&targets) {
-            return Ok(None);
-        }
-        if first_look.needs_recall(both[0].view(), &targets) {
-            drop(both);
-            self.recall().map_err(|error| (error, None))?;
-            return Ok(None);
-        }
-        let [from, into] = &mut both;
-        if let Some(unknown) = verdicts.missing(self, from, &targets.all, Among::Listed) {
-            return Ok(Some(Judged::Unknown(unknown)));
-        }
-        let new = self.new_shapes(from, &targets, &known);
-        if !new.is_empty() {
-            drop(both);
-            for kinds in &new {
-                other.shape(kinds).map_err(in_target)?;
-            }
-            return Ok(None);
-        }
-        let (copies, removed) = self.collect(from, &targets.all, remove).map_err(in_source)?;
-        other.require_may_hold(copies.len()).map_err(in_target)?;
-        step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
-        let stored = other.store_copies(into, &copies, places).map_err(in_target)?;
-        commit_together(&mut both).map_err(|(index, error)| match index {
-            0 => in_source(error.into()),
-            _ => in_target(error.into()),
-        })?;
+/// One attempt; `None` if the shapes changed meanwhile, or what the dead held, or if the target has got new shapes.
+fn transfer_once(
+    store: &Store,
+    other: &Store,
+    (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
+    (remove, first_look): (bool, &mut FirstLook),
+) -> Result<Option<Judged<u64>>, (Error, Option<Missing>)> {
+    let purpose = if remove { Purpose::Take } else { Purpose::Read };
+    let targets = targets::targets_judged(store, template, purpose, verdicts);
+    let known = targets.all.iter().map(|target| registry::find_shape(other, &target.kinds));
+    let known: Vec<Option<u32>> = known.collect();
+    let mut shapes: Vec<u32> = known.iter().flatten().copied().collect();
+    shapes.sort_unstable();
+    if targets.all.is_empty() {
+        store::require_sound(store).map_err(|error| (error, None))?;
+        return Ok((!targets::outdated(store, &targets)).then_some(Judged::Done(0)));
+    }
+    let both = lock_both(store, other, &targets, &shapes);
+    let (mut both, places) = both.map_err(|error| (error, None))?;
+    if targets::outdated(store, &targets) {
+        return Ok(None);
+    }
+    if first_look.needs_recall(both[0].view(), &targets) {
         drop(both);
-        removed.wake(self);
-        stored.wake(other);
-        Ok(Some(Judged::Done(copies.len() as u64)))
+        sweep::recall(store).map_err(|error| (error, None))?;
+        return Ok(None);
     }
-
-    /// The shapes of matches that the other space does not know, of which `known` are the numbers there. One that nothing
-    /// comes of is not made: it would be there for good.
-    fn new_shapes(
-        &self,
-        from: &Section<'_>,
-        targets: &Targets<'_>,
-        known: &[Option<u32>],
-    ) -> Vec<Kinds> {
-        let unknown = targets.all.iter().zip(known).filter(|(_, shape)| shape.is_none());
-        unknown
-            .filter(|(target, _)| !target.first_matches(from.view(), self.seed, 1).is_empty())
-            .map(|(target, _)| target.kinds)
-            .collect()
+    let [from, into] = &mut both;
+    if let Some(unknown) = verdicts.missing(store, from, &targets.all, Among::Listed) {
+        return Ok(Some(Judged::Unknown(unknown)));
     }
-
-    /// Locks both spaces, always in the same order, whichever way the transfer goes. Returns the places in the other one, too.
-    fn lock_both<'a>(
-        &'a self,
-        other: &'a Self,
-        targets: &Targets<'_>,
-        shapes: &[u32],
-    ) -> Result<([Section<'a>; 2], Places), Error> {
-        let own: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
-        if self.segment().identity().uuid < other.segment().identity().uuid {
-            let from = self.lock_entirely(&own)?;
-            let (into, places) = other.lock_entirely_to_put(shapes)?;
-            Ok(([from, into], places))
-        } else {
-            let (into, places) = other.lock_entirely_to_put(shapes)?;
-            Ok(([self.lock_entirely(&own)?, into], places))
+    let new = new_shapes(store, from, &targets, &known);
+    if !new.is_empty() {
+        drop(both);
+        for kinds in &new {
+            registry::shape(other, kinds).map_err(in_target)?;
         }
+        return Ok(None);
     }
+    let (copies, removed) = collect(store, from, &targets.all, remove).map_err(in_source)?;
+    full::require_may_hold(other, copies.len()).map_err(in_target)?;
+    step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
+    let stored = store_copies(other, into, &copies, places).map_err(in_target)?;
+    commit_together(&mut both).map_err(|(index, error)| match index {
+        0 => in_source(error.into()),
+        _ => in_target(error.into()),
+    })?;
+    drop(both);
+    removed.wake(store);
+    stored.wake(other);
+    Ok(Some(Judged::Done(copies.len() as u64)))
+}
 
-    /// Locks the stripes of `shapes`, and whatever a change in them may need. A section
-    /// over one space asks for the rest when it needs it; one that has locks of another space by then could
-    /// wait for somebody who waits for these.
-    pub(crate) fn lock_entirely(&self, shapes: &[u32]) -> Result<Section<'_>, Error> {
-        match self.lock_all(shapes.iter().copied())? {
-            Some(section) => lock_rest(section),
-            None => lock_rest(Section::enter(&self.memory, head::WIDE_SCOPE)?),
-        }
+/// The shapes of matches that the other space does not know, of which `known` are the numbers there. One that nothing
+/// comes of is not made: it would be there for good.
+fn new_shapes(
+    store: &Store,
+    from: &Section<'_>,
+    targets: &Targets<'_>,
+    known: &[Option<u32>],
+) -> Vec<Kinds> {
+    let unknown = targets.all.iter().zip(known).filter(|(_, shape)| shape.is_none());
+    unknown
+        .filter(|(target, _)| !target.first_matches(from.view(), store.seed, 1).is_empty())
+        .map(|(target, _)| target.kinds)
+        .collect()
+}
+
+/// Locks both spaces, always in the same order, whichever way the transfer goes. Returns the places in the other one, too.
+fn lock_both<'a>(
+    store: &'a Store,
+    other: &'a Store,
+    targets: &Targets<'_>,
+    shapes: &[u32],
+) -> Result<([Section<'a>; 2], Places), Error> {
+    let own: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
+    if store.segment.identity().uuid < other.segment.identity().uuid {
+        let from = lock_entirely(store, &own)?;
+        let (into, places) = lock_entirely_to_put(other, shapes)?;
+        Ok(([from, into], places))
+    } else {
+        let (into, places) = lock_entirely_to_put(other, shapes)?;
+        Ok(([lock_entirely(store, &own)?, into], places))
     }
+}
 
-    /// As [`Engine::lock_entirely`], for a put: see [`Engine::begin_put`].
-    pub(crate) fn lock_entirely_to_put(
-        &self,
-        shapes: &[u32],
-    ) -> Result<(Section<'_>, Places), Error> {
-        let (section, places) = match self.lock_all_to_put(shapes.iter().copied())? {
-            Some(locked) => locked,
-            None => self.begin_put(head::WIDE_SCOPE)?,
-        };
-        Ok((lock_rest(section)?, places))
+/// Locks the stripes of `shapes`, and whatever a change in them may need. A section
+/// over one space asks for the rest when it needs it; one that has locks of another space by then could
+/// wait for somebody who waits for these.
+pub(crate) fn lock_entirely<'s>(store: &'s Store, shapes: &[u32]) -> Result<Section<'s>, Error> {
+    match targets::lock_all(store, shapes.iter().copied())? {
+        Some(section) => lock_rest(section),
+        None => lock_rest(Section::enter(&store.memory, head::WIDE_SCOPE)?),
     }
+}
 
-    fn collect<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        targets: &[Target<'_>],
-        remove: bool,
-    ) -> Result<(Vec<TupleCopy>, Delivery), Error> {
-        let (mut copies, mut wakes) = (Vec::new(), Delivery::default());
-        let shapes = targets.iter().map(|target| target.shape);
-        step::count_anew(section, usize::MAX, shapes.filter(|_| remove))?;
-        for target in targets {
-            let stripe = Stripe::of_shape(section.view(), target.shape);
-            section.focus(stripe.scope());
-            for reference in target.matches(section.view(), self.seed) {
-                step::begin(section)?;
-                copies.push(TupleCopy::new(section.view(), reference, target.kinds));
-                if remove {
-                    wakes.join(self.remove(section, stripe, reference, target.kinds.as_slice())?);
-                }
-            }
-        }
-        Ok((copies, wakes))
-    }
+/// As [`lock_entirely`], for a put: see [`crate::recovery::quota::begin_put`].
+pub(crate) fn lock_entirely_to_put<'s>(
+    store: &'s Store,
+    shapes: &[u32],
+) -> Result<(Section<'s>, Places), Error> {
+    let (section, places) = match targets::lock_all_to_put(store, shapes.iter().copied())? {
+        Some(locked) => locked,
+        None => quota::begin_put(store, head::WIDE_SCOPE)?,
+    };
+    Ok((lock_rest(section)?, places))
+}
 
-    fn store_copies<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        copies: &[TupleCopy],
-        places: Places,
-    ) -> Result<Delivery, Error> {
-        self.require_places(places, copies.len())?;
-        let mut wakes = Delivery::default();
-        for copy in copies {
-            let fields: Vec<Field<'_>> = copy.view().fields().collect();
-            let class = copy.view().class();
-            let incoming = self.incoming(TupleRef { fields: &fields, class })?;
-            if incoming.kinds.as_slice() != copy.view().kinds() {
-                // Its shape is not the one that was locked for it.
-                return Err(self.damaged("a tuple has other fields than its shape says"));
-            }
-            let shape = self.shape(&incoming.kinds)?;
+fn collect<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    targets: &[Target<'_>],
+    remove: bool,
+) -> Result<(Vec<TupleCopy>, Delivery), Error> {
+    let (mut copies, mut wakes) = (Vec::new(), Delivery::default());
+    let shapes = targets.iter().map(|target| target.shape);
+    step::count_anew(section, usize::MAX, shapes.filter(|_| remove))?;
+    for target in targets {
+        let stripe = Stripe::of_shape(section.view(), target.shape);
+        section.focus(stripe.scope());
+        for reference in target.matches(section.view(), store.seed) {
             step::begin(section)?;
-            section.focus(stripe::scope_of(shape));
-            wakes.join(self.store(section, &incoming, shape)?.0);
+            copies.push(TupleCopy::new(section.view(), reference, target.kinds));
+            if remove {
+                wakes.join(take::remove(
+                    store,
+                    section,
+                    stripe,
+                    reference,
+                    target.kinds.as_slice(),
+                )?);
+            }
         }
-        Ok(wakes)
     }
+    Ok((copies, wakes))
+}
+
+fn store_copies<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    copies: &[TupleCopy],
+    places: Places,
+) -> Result<Delivery, Error> {
+    quota::require_places(store, places, copies.len())?;
+    let mut wakes = Delivery::default();
+    for copy in copies {
+        let fields: Vec<Field<'_>> = copy.view().fields().collect();
+        let class = copy.view().class();
+        let incoming = put::incoming(store, TupleRef { fields: &fields, class })?;
+        if incoming.kinds.as_slice() != copy.view().kinds() {
+            // Its shape is not the one that was locked for it.
+            return Err(store::damaged(store, "a tuple has other fields than its shape says"));
+        }
+        let shape = registry::shape(store, &incoming.kinds)?;
+        step::begin(section)?;
+        section.focus(stripe::scope_of(shape));
+        wakes.join(put::store_tuple(store, section, &incoming, shape)?.0);
+    }
+    Ok(wakes)
 }
 
 /// Locks what comes behind all stripes.

@@ -3,7 +3,7 @@
 
 mod finish;
 pub(crate) mod judged;
-mod leave;
+pub(crate) mod leave;
 pub(crate) mod room;
 
 use std::sync::Arc;
@@ -13,22 +13,26 @@ use std::time::Duration;
 use tupelo_shm::{Section, Span, clock, process::fork_generation};
 use tupelo_tuple::TemplateRef;
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::signal;
 use crate::index::find::{Order, Purpose, Search};
 use crate::index::{key, links};
 use crate::operations::judged::{Verdicts, has_condition};
-use crate::operations::targets::Targets;
+use crate::operations::take;
+use crate::operations::targets::{self, Targets};
 use crate::operations::wait::judged::OwnLook;
-use crate::store::registry::Kinds;
+use crate::recovery::{abandoned, provide, sweep};
+use crate::store;
+use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
 use crate::waiters::events::ring::Ring;
 use crate::waiters::patience::{self, Again, Patience};
 use crate::waiters::{
-    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, Want, cell, chain, deliver, spin, stored,
+    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, Want, bell, cell, cells, chain, deliver, keep,
+    spin, stored,
 };
+use crate::{Engine, time};
 
 /// What became of a call that waits for what is not there.
 #[derive(Debug)]
@@ -65,107 +69,95 @@ impl std::fmt::Debug for Waiter {
     }
 }
 
-impl Engine {
-    /// Gets in line for a match. If there is one already, it is handed over at once.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LimitExceeded`] at the maximum of waiters or shapes; what the memory says.
-    pub fn waiter(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        want: Want,
-    ) -> Result<Waiter, Error> {
-        self.waiter_for(template, want, None)
-    }
+/// As [`crate::Engine::waiter`] says.
+pub(crate) fn waiter(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    want: Want,
+) -> Result<Waiter, Error> {
+    waiter_for(engine, template, want, None)
+}
 
-    /// Gets in line to claim a match. What is handed over is kept for as long as the claim may be silent, `ttl`, and at
-    /// least a tenth of a second; if it is not picked up by then, it goes to the next in line, and the waiter is behind
-    /// all others (rule K2).
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::waiter`].
-    pub fn claimant(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        ttl: Duration,
-    ) -> Result<Waiter, Error> {
-        self.waiter_for(template, Want::Take, Some(Patience::For(ttl)))
-    }
+/// As [`crate::Engine::claimant`] says.
+pub(crate) fn claimant(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    ttl: Duration,
+) -> Result<Waiter, Error> {
+    waiter_for(engine, template, Want::Take, Some(Patience::For(ttl)))
+}
 
-    /// As [`Engine::waiter`], for one that may have what it is handed for a time only.
-    pub(crate) fn waiter_for(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        want: Want,
-        patience: Option<Patience>,
-    ) -> Result<Waiter, Error> {
-        if has_condition(template) {
-            return self.judged_waiter(template, (want, patience), Verdicts::default());
-        }
-        self.waiter_with(template, (want, patience), |_| Ok(()))
+/// As [`crate::Engine::waiter`], for one that may have what it is handed for a time only.
+pub(crate) fn waiter_for(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    want: Want,
+    patience: Option<Patience>,
+) -> Result<Waiter, Error> {
+    if has_condition(template) {
+        return judged::judged_waiter(engine, template, (want, patience), Verdicts::default());
     }
+    waiter_with(engine, template, (want, patience), |_| Ok(()))
+}
 
-    /// As [`Engine::waiter`]; `prepare` makes its cell ready for others to find.
-    pub(crate) fn waiter_with(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        (want, patience): (Want, Option<Patience>),
-        prepare: impl FnOnce(u32) -> Result<(), Error>,
-    ) -> Result<Waiter, Error> {
-        let mut waiter = self.waiter_in(self.claim_cell()?, want);
-        self.store_template(waiter.cell(), template)?;
-        if let Some(patience) = patience {
-            patience::write(waiter.cell(), patience);
-            waiter.again = Again::new(template)?;
-        }
-        prepare(waiter.number)?;
-        waiter.get_in_line(template)?;
-        if waiter.record() != 0 {
-            // It was there already. Nobody else tells this waiter, which would sleep a slice first.
-            self.tell(waiter.number);
-        }
-        Ok(waiter)
+/// As [`crate::Engine::waiter`]; `prepare` makes its cell ready for others to find.
+pub(crate) fn waiter_with(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    (want, patience): (Want, Option<Patience>),
+    prepare: impl FnOnce(u32) -> Result<(), Error>,
+) -> Result<Waiter, Error> {
+    let mut waiter = waiter_in(engine, cells::claim_cell(engine)?, want);
+    stored::store_template(engine, waiter.cell(), template)?;
+    if let Some(patience) = patience {
+        patience::write(waiter.cell(), patience);
+        waiter.again = Again::new(template)?;
     }
+    prepare(waiter.number)?;
+    waiter.get_in_line(template)?;
+    if waiter.record() != 0 {
+        // It was there already. Nobody else tells this waiter, which would sleep a slice first.
+        bell::tell(engine, waiter.number);
+    }
+    Ok(waiter)
+}
 
-    /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
-    fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
-        let (engine, fork_generation) = (Arc::clone(self), fork_generation());
-        let [done, has_ended] = [false; 2].map(AtomicBool::new);
-        let (own_look, again) = (None, None);
-        let waiter =
-            Waiter { engine, number, want, done, has_ended, fork_generation, own_look, again };
-        waiter.cell().init(WANT, want.number());
-        waiter.cell().init64(TICKET, self.next_ticket());
-        waiter
-    }
+/// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
+fn waiter_in(engine: &Arc<Engine>, number: u32, want: Want) -> Waiter {
+    let engine = Arc::clone(engine);
+    let fork_generation = fork_generation();
+    let [done, has_ended] = [false; 2].map(AtomicBool::new);
+    let (own_look, again) = (None, None);
+    let waiter = Waiter { engine, number, want, done, has_ended, fork_generation, own_look, again };
+    waiter.cell().init(WANT, want.number());
+    waiter.cell().init64(TICKET, store::next_ticket(&waiter.engine));
+    waiter
+}
 
-    /// Gets in line to take a match of `template`, of which the stripe of `section` has none: in the same section
-    /// if a cell is at hand and its template is short, as it is for who waits often, and briefly.
-    pub(crate) fn wait_in<'m>(
-        self: &'m Arc<Self>,
-        mut section: Section<'m>,
-        stripe: Stripe<'m>,
-        search: &Search<'_>,
-    ) -> Result<Waiter, Error> {
-        let template = &TemplateRef::new(search.patterns);
-        let number = chain::has_table(stripe).then(|| self.spare_cell()).flatten();
-        let waiter = number.map(|number| self.waiter_in(number, Want::Take));
-        let Some(waiter) = waiter else {
-            section.finish()?;
-            return self.waiter(std::slice::from_ref(template), Want::Take);
-        };
-        if !stored::store_actuals(section.view(), waiter.cell(), template) {
-            section.finish()?;
-            // Only now: it may need a lock to give its cell back.
-            drop(waiter);
-            return self.waiter(std::slice::from_ref(template), Want::Take);
-        }
-        let filed = waiter.file_in(&mut section, stripe, search);
-        let filed = filed.and_then(|()| Ok(section.finish()?));
-        filed.map(|()| waiter)
+/// Gets in line to take a match of `template`, of which the stripe of `section` has none: in the same section
+/// if a cell is at hand and its template is short, as it is for who waits often, and briefly.
+pub(crate) fn wait_in<'m>(
+    engine: &'m Arc<Engine>,
+    mut section: Section<'m>,
+    stripe: Stripe<'m>,
+    search: &Search<'_>,
+) -> Result<Waiter, Error> {
+    let template = &TemplateRef::new(search.patterns);
+    let number = chain::has_table(stripe).then(|| cells::spare_cell(engine)).flatten();
+    let own = number.map(|number| waiter_in(engine, number, Want::Take));
+    let Some(own) = own else {
+        section.finish()?;
+        return waiter(engine, std::slice::from_ref(template), Want::Take);
+    };
+    if !stored::store_actuals(section.view(), own.cell(), template) {
+        section.finish()?;
+        // Only now: it may need a lock to give its cell back.
+        drop(own);
+        return waiter(engine, std::slice::from_ref(template), Want::Take);
     }
+    let filed = own.file_in(&mut section, stripe, search);
+    let filed = filed.and_then(|()| Ok(section.finish()?));
+    filed.map(|()| own)
 }
 
 impl Waiter {
@@ -183,17 +175,17 @@ impl Waiter {
 
     fn register(&self, template: &TemplateRef<'_>, kinds: &Kinds) -> Result<(), Error> {
         let engine = &*self.engine;
-        let shape = engine.shape(kinds)?;
+        let shape = registry::shape(engine, kinds)?;
         let scope = stripe::scope_of(shape);
         let search = Search::new(template.patterns, kinds, engine.seed, self.purpose());
-        let learn = engine.retry(|| {
-            let mut section = engine.enter(scope)?;
+        let learn = provide::retry(engine, || {
+            let mut section = time::enter(engine, scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             let learn = self.register_in(&mut section, stripe, &search)?;
             section.commit()?;
             Ok(learn)
         })?;
-        engine.learn_if(learn, scope, search.key.mask)
+        take::learn_if(engine, learn, scope, search.key.mask)
     }
 
     /// Takes what there is, or links the cell: in one section, so no put comes between. Returns whether the
@@ -224,7 +216,7 @@ impl Waiter {
         search: &Search<'_>,
     ) -> Result<(), Error> {
         let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
-        self.engine.file(section, stripe, self.number, search.key.mask, tag_of)
+        chain::file(&self.engine, section, stripe, self.number, search.key.mask, tag_of)
     }
 
     pub(crate) fn purpose(&self) -> Purpose {
@@ -247,7 +239,7 @@ impl Waiter {
             links::unlink(section, stripe, reference);
             reference
         } else {
-            self.engine.copy_record(section, stripe, reference)?
+            deliver::copy_record(&self.engine, section, stripe, reference)?
         };
         deliver::hand_over(&self.engine, section, stripe, self.number, reference);
         Ok(())
@@ -256,8 +248,8 @@ impl Waiter {
     fn register_wide(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
         let engine = &*self.engine;
         if self.wants_tuple() || self.want == Want::Events {
-            return engine.retry(|| {
-                while !self.register_in_all(&engine.targets(template, self.purpose()))? {}
+            return provide::retry(engine, || {
+                while !self.register_in_all(&targets::targets(engine, template, self.purpose()))? {}
                 Ok(())
             });
         }
@@ -274,11 +266,11 @@ impl Waiter {
     /// no put comes between, nor part of a larger step. Returns whether the targets were all that there are.
     fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
-        let mut section = engine.lock_with_wide(targets)?;
+        let mut section = targets::lock_with_wide(engine, targets)?;
         for target in targets.all.iter().filter(|_| self.wants_tuple()) {
             let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
             if reference != 0 {
-                if engine.outdated(targets) {
+                if targets::outdated(engine, targets) {
                     return Ok(false);
                 }
                 let stripe = Stripe::of_shape(section.view(), target.shape);
@@ -293,7 +285,7 @@ impl Waiter {
         // Pairs with the fence where a shape is published: either we see the new shape here, or whoever puts
         // a tuple of it sees that somebody is inside the lock of the wide waiters.
         fence(Ordering::SeqCst);
-        if engine.outdated(targets) {
+        if targets::outdated(engine, targets) {
             return Ok(false);
         }
         section.commit()?;
@@ -363,7 +355,7 @@ impl Waiter {
             return Ok(true);
         }
         let slept = self.sleep((deadline_ns, is_all), goes_on);
-        self.engine.stop_keeping(self.number);
+        keep::stop_keeping(&self.engine, self.number);
         let happened = slept?;
         spin::learn(clock::monotonic_ns() - begin_ns);
         Ok(happened)
@@ -379,26 +371,26 @@ impl Waiter {
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if left_ns == Some(0) {
                 // What is due at this moment has happened in time, and what the dead held comes to those in line (rule L5).
-                self.engine.keep_time(self.number)?;
+                keep::keep_time(&self.engine, self.number)?;
                 if is_all {
-                    self.engine.recall()?;
+                    sweep::recall(&self.engine)?;
                 } else {
-                    self.engine.sweep_if_due()?;
+                    sweep::sweep_if_due(&self.engine)?;
                 }
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
-            let slice = self.engine.sleep_until_due(self.number, slice);
+            let slice = keep::sleep_until_due(&self.engine, self.number, slice);
             let slept_out = signal::sleep(self.signal(), slice);
             if self.happened() || self.is_served_again()? {
                 return Ok(true);
             }
-            self.engine.keep_time(self.number)?;
+            keep::keep_time(&self.engine, self.number)?;
             if slept_out {
                 if self.look()? {
                     return Ok(true);
                 }
-                self.engine.sweep_if_due()?;
+                sweep::sweep_if_due(&self.engine)?;
                 if self.is_watch() {
                     // Whoever was killed between what it did and its signal has told nobody.
                     return Ok(true);
@@ -440,7 +432,7 @@ impl Waiter {
 
     /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
     fn look(&self) -> Result<bool, Error> {
-        self.engine.require_sound()?;
+        store::require_sound(&self.engine)?;
         if self.is_watch() {
             return Ok(self.happened());
         }
@@ -497,7 +489,7 @@ impl Waiter {
     /// Gives the cell back.
     pub(crate) fn release(&self) {
         self.done.store(true, Ordering::Relaxed);
-        self.engine.give_cell_back(self.number, self.want);
+        abandoned::give_cell_back(&self.engine, self.number, self.want);
     }
 }
 

@@ -5,18 +5,19 @@ use std::time::Duration;
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind, TupleRef};
 
-use crate::Engine;
 use crate::base::error::Error;
-use crate::engine::{NEXT_FENCE, space_line};
-use crate::operations::put::Incoming;
-use crate::protocols::claim;
-use crate::store::blocks;
+use crate::index::links;
+use crate::operations::put::{self, Incoming};
+use crate::operations::wait::room;
+use crate::protocols::claim::{self, dead};
+use crate::recovery::{provide, sweep};
 use crate::store::extension::{self, Extension, LEASE_END_MS, LEASE_NUMBER};
 use crate::store::record::{self, Record, STATE};
-use crate::store::registry::Kinds;
+use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, DELAYED_COUNT, LEASED_COUNT, Stripe};
+use crate::store::{self, NEXT_FENCE, Store, blocks, passage, space_line};
 use crate::time::{self, wheel};
-use crate::waiters::deliver::Delivery;
+use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::EventKind;
 use std::sync::atomic::Ordering;
 
@@ -59,331 +60,293 @@ impl Terms {
     }
 }
 
-impl Engine {
-    /// Stores a tuple that is there from one moment to another. When this returns, it will be, whatever becomes of
-    /// the caller.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::put`].
-    #[inline]
-    pub fn put_leased<'f>(
-        &self,
-        tuple: impl Into<TupleRef<'f>>,
-        terms: &LeaseTerms,
-    ) -> Result<Lease, Error> {
-        // Part of the caller, who mostly knows the kinds of the fields.
-        let mut incoming = self.incoming(tuple.into())?;
-        self.put_on_terms(&mut incoming, terms)
-    }
+/// As [`crate::Engine::put_leased`] says.
+#[inline]
+pub(crate) fn put_leased<'f>(
+    store: &Store,
+    tuple: impl Into<TupleRef<'f>>,
+    terms: &LeaseTerms,
+) -> Result<Lease, Error> {
+    // Part of the caller, who mostly knows the kinds of the fields.
+    let mut incoming = put::incoming(store, tuple.into())?;
+    put_on_terms(store, &mut incoming, terms)
+}
 
-    /// As [`Engine::put_leased`], for a tuple that was looked at. Not generic, so that it is compiled once, here: among a caller's
-    /// own functions it would be a second user of what the compiler then makes no part of a plain put any more.
-    #[inline(never)]
-    fn put_on_terms(
-        &self,
-        incoming: &mut Incoming<'_>,
-        terms: &LeaseTerms,
-    ) -> Result<Lease, Error> {
-        let terms = self.terms(terms);
-        incoming.terms = Some(terms);
-        let shape = self.shape(&incoming.kinds)?;
-        let reference = self.put_at(incoming, shape)?;
-        Ok(Lease { scope: stripe::scope_of(shape), reference, number: terms.number })
-    }
+/// As [`crate::Engine::put_leased`], for a tuple that was looked at. Not generic, so that it is compiled once, here: among a caller's
+/// own functions it would be a second user of what the compiler then makes no part of a plain put any more.
+#[inline(never)]
+fn put_on_terms(
+    store: &Store,
+    incoming: &mut Incoming<'_>,
+    terms: &LeaseTerms,
+) -> Result<Lease, Error> {
+    let numbered = numbered(store, terms);
+    incoming.terms = Some(numbered);
+    let shape = registry::shape(store, &incoming.kinds)?;
+    let reference = put::put_at(store, incoming, shape)?;
+    Ok(Lease { scope: stripe::scope_of(shape), reference, number: numbered.number })
+}
 
-    pub(crate) fn terms(&self, terms: &LeaseTerms) -> Terms {
-        let view = self.memory.view();
-        // Out of the same numbers as fences: no two are the same.
-        let number = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
-        Terms { lease: terms.lease, after: terms.after, number }
-    }
+pub(crate) fn numbered(store: &Store, terms: &LeaseTerms) -> Terms {
+    let view = store.memory.view();
+    // Out of the same numbers as fences: no two are the same.
+    let number = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+    Terms { lease: terms.lease, after: terms.after, number }
+}
 
-    /// As [`Engine::publish`], for a tuple that is put on terms, the first of which ends at `due_ms`.
-    #[inline(always)]
-    pub(crate) fn publish_on_terms<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
-    ) -> Result<Delivery, Error> {
-        crate::operations::put::number(stripe, record);
-        let extension = extension::ensure(section, &self.layout, stripe, record.header)?;
-        // Nobody can reach the record yet (R2).
-        extension.init64(LEASE_NUMBER, terms.number);
-        if terms.after.is_some() {
-            return self.publish_later(section, stripe, record, (extension, terms, due_ms));
-        }
-        let ends = terms.lease.is_some();
-        extension.init64(LEASE_END_MS, if ends { due_ms } else { 0 });
-        let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
-        let leased = stripe.page().place(LEASED_COUNT);
-        let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
-        if delivery.taken() {
-            section.set_words([leased]);
-            return Ok(delivery);
-        }
-        self.link_youngest_with(section, stripe, (record, incoming.fields), [leased])?;
-        if ends {
-            let own = (record.reference, extension);
-            wheel::arm_fresh(self, section, stripe, own, due_ms)?;
-        }
-        Ok(delivery)
+/// As `publish`, for a tuple that is put on terms, the first of which ends at `due_ms`.
+#[inline(always)]
+pub(crate) fn publish_on_terms<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
+) -> Result<Delivery, Error> {
+    crate::operations::put::number(stripe, record);
+    let extension = extension::ensure(section, &store.layout, stripe, record.header)?;
+    // Nobody can reach the record yet (R2).
+    extension.init64(LEASE_NUMBER, terms.number);
+    if terms.after.is_some() {
+        return publish_later(store, section, stripe, record, (extension, terms, due_ms));
     }
-
-    /// As [`Engine::publish_on_terms`], for a tuple that is visible at `due_ms`.
-    #[cold]
-    #[inline(never)]
-    fn publish_later<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
-    ) -> Result<Delivery, Error> {
-        self.require_turn(section.view())?;
-        if let Some(lease) = terms.lease {
-            extension.init64(LEASE_END_MS, milliseconds(lease));
-            section.add(stripe.page(), LEASED_COUNT, 1);
-        }
-        section.set(record.header, STATE, record::DELAYED);
-        section.add(stripe.page(), DELAYED_COUNT, 1);
-        wheel::arm(self, section, stripe, record.reference, due_ms)?;
-        Ok(Delivery::default())
+    let ends = terms.lease.is_some();
+    extension.init64(LEASE_END_MS, if ends { due_ms } else { 0 });
+    let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
+    let leased = stripe.page().place(LEASED_COUNT);
+    let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
+    if delivery.taken() {
+        section.set_words([leased]);
+        return Ok(delivery);
     }
-
-    /// Sets the timer of a record that has become visible, if its lease ends.
-    pub(crate) fn arm_lease<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-    ) -> Result<(), Error> {
-        let end_ms = lease_end_ms(section.view(), record);
-        if end_ms == 0 {
-            return Ok(());
-        }
-        wheel::arm(self, section, stripe, record.reference, end_ms)
+    links::link_youngest_with(store, section, stripe, (record, incoming.fields), [leased])?;
+    if ends {
+        let own = (record.reference, extension);
+        wheel::arm_fresh(store, section, stripe, own, due_ms)?;
     }
+    Ok(delivery)
+}
 
-    /// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if
-    /// nobody came by until its lease had ended, and nobody waited for it.
-    pub(crate) fn reveal<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, visible_ms): (u32, u64),
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let record = record::at(section.view(), reference);
-        if let Some(extension) = extension::of(section.view(), record.header) {
-            let length_ms = extension.load64(LEASE_END_MS);
-            if length_ms != 0 {
-                wheel::set64(
-                    section,
-                    extension,
-                    LEASE_END_MS,
-                    visible_ms.saturating_add(length_ms),
-                );
-            }
-        }
-        section.add(stripe.page(), DELAYED_COUNT, -1);
-        let mut copy = record::ImageBuffer::new();
-        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        crate::operations::put::number(stripe, record);
-        let put = (reference, EventKind::Put.into());
-        let delivery = self.deliver(section, stripe, put, &fields, kinds)?;
-        if delivery.taken() {
-            return Ok(delivery);
-        }
-        if time::is_past(lease_end_ms(section.view(), record)) {
-            let gone = (reference, EventKind::Expire);
-            let mut delivery = delivery;
-            delivery.join(self.told_of_removal(section, stripe, gone, kinds)?);
-            self.free_record_at(section, stripe, record)?;
-            return Ok(delivery);
-        }
-        self.link_youngest(section, stripe, record, &fields)?;
-        self.arm_lease(section, stripe, record)?;
-        Ok(delivery)
+/// As [`publish_on_terms`], for a tuple that is visible at `due_ms`.
+#[cold]
+#[inline(never)]
+fn publish_later<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
+) -> Result<Delivery, Error> {
+    room::require_turn(store, section.view())?;
+    if let Some(lease) = terms.lease {
+        extension.init64(LEASE_END_MS, milliseconds(lease));
+        section.add(stripe.page(), LEASED_COUNT, 1);
     }
+    section.set(record.header, STATE, record::DELAYED);
+    section.add(stripe.page(), DELAYED_COUNT, 1);
+    wheel::arm(store, section, stripe, record.reference, due_ms)?;
+    Ok(Delivery::default())
+}
 
-    /// Removes a tuple whose lease has ended.
-    pub(crate) fn expire<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        crate::index::links::unlink(section, stripe, reference);
+/// Sets the timer of a record that has become visible, if its lease ends.
+pub(crate) fn arm_lease<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<(), Error> {
+    let end_ms = lease_end_ms(section.view(), record);
+    if end_ms == 0 {
+        return Ok(());
+    }
+    wheel::arm(store, section, stripe, record.reference, end_ms)
+}
+
+/// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if
+/// nobody came by until its lease had ended, and nobody waited for it.
+pub(crate) fn reveal<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, visible_ms): (u32, u64),
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let record = record::at(section.view(), reference);
+    if let Some(extension) = extension::of(section.view(), record.header) {
+        let length_ms = extension.load64(LEASE_END_MS);
+        if length_ms != 0 {
+            wheel::set64(section, extension, LEASE_END_MS, visible_ms.saturating_add(length_ms));
+        }
+    }
+    section.add(stripe.page(), DELAYED_COUNT, -1);
+    let mut copy = record::ImageBuffer::new();
+    let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+    crate::operations::put::number(stripe, record);
+    let put = (reference, EventKind::Put.into());
+    let delivery = deliver::deliver(store, section, stripe, put, &fields, kinds)?;
+    if delivery.taken() {
+        return Ok(delivery);
+    }
+    if time::is_past(lease_end_ms(section.view(), record)) {
         let gone = (reference, EventKind::Expire);
-        let told = self.told_of_removal(section, stripe, gone, kinds)?;
-        self.free_record(section, stripe, reference)?;
-        Ok(told)
+        let mut delivery = delivery;
+        delivery.join(deliver::told_of_removal(store, section, stripe, gone, kinds)?);
+        links::free_record_at(store, section, stripe, record)?;
+        return Ok(delivery);
     }
+    links::link_youngest(store, section, stripe, record, &fields)?;
+    arm_lease(store, section, stripe, record)?;
+    Ok(delivery)
+}
 
-    /// Lets the tuple stay for `length` from now, or from when it is visible; `None`: for ever (rule L2).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LeaseExpired`] if it is not there any more.
-    pub fn renew(&self, lease: &Lease, length: Option<Duration>) -> Result<(), Error> {
-        self.move_lease_end(lease, length, |_, end_ms| end_ms)
+/// Removes a tuple whose lease has ended.
+pub(crate) fn expire<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    crate::index::links::unlink(section, stripe, reference);
+    let gone = (reference, EventKind::Expire);
+    let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
+    links::free_record(store, section, stripe, reference)?;
+    Ok(told)
+}
+
+/// As [`crate::Engine::renew`] says.
+pub(crate) fn renew(store: &Store, lease: &Lease, length: Option<Duration>) -> Result<(), Error> {
+    move_lease_end(store, lease, length, |_, end_ms| end_ms)
+}
+
+/// As [`crate::Engine::prolong`] says.
+pub(crate) fn prolong(store: &Store, lease: &Lease, length: Duration) -> Result<(), Error> {
+    move_lease_end(store, lease, Some(length), |before_ms, end_ms| {
+        if before_ms == 0 { 0 } else { before_ms.max(end_ms) }
+    })
+}
+
+/// As [`crate::Engine::try_prolong`] says.
+pub(crate) fn try_prolong(store: &Store, lease: &Lease, length: Duration) -> Result<bool, Error> {
+    if !passage::is_passable(store, lease.scope)? {
+        return Ok(false);
     }
+    prolong(store, lease, length).map(|()| true)
+}
 
-    /// As [`Engine::renew`], except that a tuple that stays longer as it is does so.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::renew`].
-    pub fn prolong(&self, lease: &Lease, length: Duration) -> Result<(), Error> {
-        self.move_lease_end(lease, Some(length), |before_ms, end_ms| {
-            if before_ms == 0 { 0 } else { before_ms.max(end_ms) }
-        })
-    }
-
-    /// As [`Engine::prolong`], unless somebody stays where the tuple is. Returns whether it did.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::renew`].
-    pub fn try_prolong(&self, lease: &Lease, length: Duration) -> Result<bool, Error> {
-        if !self.is_passable(lease.scope)? {
-            return Ok(false);
-        }
-        self.prolong(lease, length).map(|()| true)
-    }
-
-    /// Moves the end of a lease to where `choose` wants it, of where it is and where `length` would have it; 0: never. Before
-    /// the tuple is visible, both are lengths.
-    fn move_lease_end(
-        &self,
-        lease: &Lease,
-        length: Option<Duration>,
-        choose: impl Fn(u64, u64) -> u64,
-    ) -> Result<(), Error> {
-        self.with_leased(lease, |section, stripe, record, _| {
-            let Some(extension) = extension::of(section.view(), record.header) else {
-                return Err(Error::LeaseExpired);
-            };
-            let state = record.header.load(STATE);
-            let end_ms = match length {
-                None => 0,
-                Some(length) if state == record::DELAYED => milliseconds(length),
-                Some(length) => time::moment_in(length),
-            };
-            let end_ms = choose(extension.load64(LEASE_END_MS), end_ms);
-            recount(section, stripe, extension, end_ms != 0);
-            wheel::set64(section, extension, LEASE_END_MS, end_ms);
-            if matches!(state, record::LIVE | record::DEAD) {
-                wheel::disarm(section, stripe, record.reference);
-                self.arm_lease(section, stripe, record)?;
-            }
-            Ok(Delivery::default())
-        })
-    }
-
-    /// Removes the tuple (rule L2).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LeaseExpired`] if it is not there any more; [`Error::LeaseHeld`] if somebody has it in hands, and nothing
-    /// has changed: it may be consumed, or come back, and its lease goes on.
-    pub fn cancel(&self, lease: &Lease) -> Result<(), Error> {
-        match self.cancel_held_by_nobody(lease) {
-            // What the dead hold is nobody's (rule L5).
-            Err(Error::LeaseHeld { .. }) if self.memory.somebody_died() => {
-                self.recall()?;
-                self.cancel_held_by_nobody(lease)
-            }
-            done => done,
-        }
-    }
-
-    fn cancel_held_by_nobody(&self, lease: &Lease) -> Result<(), Error> {
-        self.with_leased(lease, |section, stripe, record, kinds| {
-            Ok(match record.header.load(STATE) {
-                record::LIVE => self.expire(section, stripe, record.reference, kinds.as_slice())?,
-                record::DEAD => {
-                    let told = Self::tell_of_room(section)?;
-                    self.bury(section, stripe, record.reference)?;
-                    self.free_record(section, stripe, record.reference)?;
-                    told
-                }
-                record::DELAYED => {
-                    let told = Self::tell_of_room(section)?;
-                    wheel::disarm(section, stripe, record.reference);
-                    section.add(stripe.page(), DELAYED_COUNT, -1);
-                    self.free_record(section, stripe, record.reference)?;
-                    told
-                }
-                // Whoever has it may consume it yet: it can not be had twice.
-                record::CLAIMED | record::ENLISTED => {
-                    let pid = claim::holder_pid(self, record.header);
-                    return Err(Error::LeaseHeld { pid: (pid != 0).then_some(pid) });
-                }
-                _ => return Err(Error::LeaseHeld { pid: None }),
-            })
-        })
-    }
-
-    /// How long the tuple will stay, if its lease ends.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LeaseExpired`] if it is not there any more.
-    pub fn expires_in(&self, lease: &Lease) -> Result<Option<Duration>, Error> {
-        let section = self.enter(lease.scope)?;
-        let (_, record) = self.leased(section.view(), lease).ok_or(Error::LeaseExpired)?;
-        let end_ms = lease_end_ms(section.view(), record);
-        let is_delayed = record.header.load(STATE) == record::DELAYED;
-        section.finish()?;
-        let left = || {
-            if is_delayed { Duration::from_millis(end_ms) } else { time::time_until(end_ms) }
+/// Moves the end of a lease to where `choose` wants it, of where it is and where `length` would have it; 0: never. Before
+/// the tuple is visible, both are lengths.
+fn move_lease_end(
+    store: &Store,
+    lease: &Lease,
+    length: Option<Duration>,
+    choose: impl Fn(u64, u64) -> u64,
+) -> Result<(), Error> {
+    with_leased(store, lease, |section, stripe, record, _| {
+        let Some(extension) = extension::of(section.view(), record.header) else {
+            return Err(Error::LeaseExpired);
         };
-        Ok((end_ms != 0).then(left))
-    }
-
-    fn with_leased<'e>(
-        &'e self,
-        lease: &Lease,
-        mut change: impl FnMut(
-            &mut Section<'e>,
-            Stripe<'e>,
-            Record<'e>,
-            &Kinds,
-        ) -> Result<Delivery, Error>,
-    ) -> Result<(), Error> {
-        let delivery = self.retry(|| {
-            let mut section = self.enter(lease.scope)?;
-            let (stripe, record) = self.leased(section.view(), lease).ok_or(Error::LeaseExpired)?;
-            let (shape, _) = record::shape_of(record.header);
-            let kinds = self
-                .kinds_of(section.view(), shape)
-                .ok_or_else(|| self.damaged("a leased record names a shape that does not exist"))?;
-            let delivery = change(&mut section, stripe, record, &kinds)?;
-            section.commit()?;
-            Ok(delivery)
-        })?;
-        delivery.wake(self);
-        Ok(())
-    }
-
-    /// The record of a lease, under the lock of its stripe, if it still is.
-    fn leased<'m>(&self, view: &View<'m>, lease: &Lease) -> Option<(Stripe<'m>, Record<'m>)> {
-        let stripe = Stripe::of_scope(view, lease.scope);
-        // Its block may be something else by now, and its words anything: they are looked at one after the other.
-        let is_there = blocks::begins_at(view, &self.layout, stripe, lease.reference)
-            && record::is_tuple(blocks::start(view, lease.reference).load(STATE));
-        let record = is_there.then(|| record::at(view, lease.reference))?;
         let state = record.header.load(STATE);
-        let extension = extension::of_any(view, &self.layout, record.header)?;
-        // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
-        let ended = state != record::DELAYED && time::is_past(extension.load64(LEASE_END_MS));
-        (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
+        let end_ms = match length {
+            None => 0,
+            Some(length) if state == record::DELAYED => milliseconds(length),
+            Some(length) => time::moment_in(length),
+        };
+        let end_ms = choose(extension.load64(LEASE_END_MS), end_ms);
+        recount(section, stripe, extension, end_ms != 0);
+        wheel::set64(section, extension, LEASE_END_MS, end_ms);
+        if matches!(state, record::LIVE | record::DEAD) {
+            wheel::disarm(section, stripe, record.reference);
+            arm_lease(store, section, stripe, record)?;
+        }
+        Ok(Delivery::default())
+    })
+}
+
+/// As [`crate::Engine::cancel`] says.
+pub(crate) fn cancel(store: &Store, lease: &Lease) -> Result<(), Error> {
+    match cancel_held_by_nobody(store, lease) {
+        // What the dead hold is nobody's (rule L5).
+        Err(Error::LeaseHeld { .. }) if store.memory.somebody_died() => {
+            sweep::recall(store)?;
+            cancel_held_by_nobody(store, lease)
+        }
+        done => done,
     }
+}
+
+fn cancel_held_by_nobody(store: &Store, lease: &Lease) -> Result<(), Error> {
+    with_leased(store, lease, |section, stripe, record, kinds| {
+        Ok(match record.header.load(STATE) {
+            record::LIVE => expire(store, section, stripe, record.reference, kinds.as_slice())?,
+            record::DEAD => {
+                let told = room::tell_of_room(section)?;
+                dead::bury(store, section, stripe, record.reference)?;
+                links::free_record(store, section, stripe, record.reference)?;
+                told
+            }
+            record::DELAYED => {
+                let told = room::tell_of_room(section)?;
+                wheel::disarm(section, stripe, record.reference);
+                section.add(stripe.page(), DELAYED_COUNT, -1);
+                links::free_record(store, section, stripe, record.reference)?;
+                told
+            }
+            // Whoever has it may consume it yet: it can not be had twice.
+            record::CLAIMED | record::ENLISTED => {
+                let pid = claim::holder_pid(store, record.header);
+                return Err(Error::LeaseHeld { pid: (pid != 0).then_some(pid) });
+            }
+            _ => return Err(Error::LeaseHeld { pid: None }),
+        })
+    })
+}
+
+/// As [`crate::Engine::expires_in`] says.
+pub(crate) fn expires_in(store: &Store, lease: &Lease) -> Result<Option<Duration>, Error> {
+    let section = time::enter(store, lease.scope)?;
+    let (_, record) = leased(store, section.view(), lease).ok_or(Error::LeaseExpired)?;
+    let end_ms = lease_end_ms(section.view(), record);
+    let is_delayed = record.header.load(STATE) == record::DELAYED;
+    section.finish()?;
+    let left = || {
+        if is_delayed { Duration::from_millis(end_ms) } else { time::time_until(end_ms) }
+    };
+    Ok((end_ms != 0).then(left))
+}
+
+fn with_leased<'e>(
+    store: &'e Store,
+    lease: &Lease,
+    mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<Delivery, Error>,
+) -> Result<(), Error> {
+    let delivery = provide::retry(store, || {
+        let mut section = time::enter(store, lease.scope)?;
+        let (stripe, record) = leased(store, section.view(), lease).ok_or(Error::LeaseExpired)?;
+        let (shape, _) = record::shape_of(record.header);
+        let kinds = registry::kinds_of(store, section.view(), shape).ok_or_else(|| {
+            store::damaged(store, "a leased record names a shape that does not exist")
+        })?;
+        let delivery = change(&mut section, stripe, record, &kinds)?;
+        section.commit()?;
+        Ok(delivery)
+    })?;
+    delivery.wake(store);
+    Ok(())
+}
+
+/// The record of a lease, under the lock of its stripe, if it still is.
+fn leased<'m>(store: &Store, view: &View<'m>, lease: &Lease) -> Option<(Stripe<'m>, Record<'m>)> {
+    let stripe = Stripe::of_scope(view, lease.scope);
+    // Its block may be something else by now, and its words anything: they are looked at one after the other.
+    let is_there = blocks::begins_at(view, &store.layout, stripe, lease.reference)
+        && record::is_tuple(blocks::start(view, lease.reference).load(STATE));
+    let record = is_there.then(|| record::at(view, lease.reference))?;
+    let state = record.header.load(STATE);
+    let extension = extension::of_any(view, &store.layout, record.header)?;
+    // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
+    let ended = state != record::DELAYED && time::is_past(extension.load64(LEASE_END_MS));
+    (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
 }
 
 /// Keeps count of the tuples whose lease ends, before that of this one `ends` or not any more. One that is freed has none.

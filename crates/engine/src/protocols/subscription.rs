@@ -10,13 +10,14 @@ use tupelo_tuple::{Template, TemplateRef, TupleView};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
-use crate::operations::judged::has_condition;
-use crate::operations::wait::Waiter;
-use crate::store::arena;
-use crate::store::registry::Kinds;
+use crate::operations::judged::{self, has_condition};
+use crate::operations::wait::{self, Waiter, room};
+use crate::recovery::{provide, sweep};
+use crate::store::registry::{self, Kinds};
+use crate::store::{self, Store, arena};
 use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
 use crate::waiters::events::{EventKind, SubscribeTerms};
-use crate::waiters::{Cell, HEARS, RING, Want, cell};
+use crate::waiters::{Cell, HEARS, RING, Want, cell, keep};
 
 /// Most events that may wait for a subscriber (rule B2).
 pub const EVENTS_MAX: usize = 1 << 20;
@@ -89,8 +90,8 @@ impl Judge {
         Ok(template.map(|template| Self { template, passed: Mutex::default() }))
     }
 
-    fn accepts(&self, engine: &Engine, tuple: &TupleView<'_>) -> Result<bool, Error> {
-        let judged = self.template.with_refs(|template| engine.verdict(template, tuple));
+    fn accepts(&self, store: &Store, tuple: &TupleView<'_>) -> Result<bool, Error> {
+        let judged = self.template.with_refs(|template| judged::verdict(store, template, tuple));
         judged.map_err(|error| Error::Template(error.to_string().into()))
     }
 }
@@ -104,60 +105,51 @@ impl Passed {
     }
 }
 
-impl Engine {
-    /// Begins to write down what happens to tuples that match: everything after a moment of this call, nothing before
-    /// it (rule N3).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SpaceFull`] if there is no room for the events; [`Error::LimitExceeded`] beyond [`EVENTS_MAX`],
-    /// [`EVENT_BYTES_MAX`] or the maximum of waiters.
-    pub fn subscribe(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        terms: &SubscribeTerms,
-    ) -> Result<Subscription, Error> {
-        let (events_max, bytes) = room_for(terms)?;
-        let fields: Vec<TemplateRef<'_>> =
-            template.iter().map(|one| one.without_condition()).collect();
-        let judge = if has_condition(template) { Judge::new(template)? } else { None };
-        let waiter = self.waiter_with(&fields, (Want::Events, None), |number| {
-            cell(&self.memory.view(), number).init(HEARS, terms.kinds);
-            self.retry(|| self.add_ring(number, events_max, bytes))
-        })?;
-        Ok(Subscription { waiter, judge: judge.map(Box::new), refused: AtomicU64::new(0) })
-    }
+/// As [`crate::Engine::subscribe`] says.
+pub(crate) fn subscribe(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    terms: &SubscribeTerms,
+) -> Result<Subscription, Error> {
+    let (events_max, bytes) = room_for(terms)?;
+    let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
+    let judge = if has_condition(template) { Judge::new(template)? } else { None };
+    let waiter = wait::waiter_with(engine, &fields, (Want::Events, None), |number| {
+        cell(&engine.memory.view(), number).init(HEARS, terms.kinds);
+        provide::retry(engine, || add_ring(engine, number, events_max, bytes))
+    })?;
+    Ok(Subscription { waiter, judge: judge.map(Box::new), refused: AtomicU64::new(0) })
+}
 
-    /// Gets a ring for a cell that is not in line yet.
-    fn add_ring(&self, number: u32, events_max: u32, bytes: usize) -> Result<(), Error> {
-        let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let first = arena::take(&mut section, &self.layout, count)?;
-        arena::mark_run(&section, &self.layout, first, count, head::CELLS_SCOPE);
-        let granule = self.layout.extent_granule(first);
-        ring::fill(section.view(), granule, count as usize * EXTENT_BYTES, events_max);
+/// Gets a ring for a cell that is not in line yet.
+fn add_ring(store: &Store, number: u32, events_max: u32, bytes: usize) -> Result<(), Error> {
+    let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
+    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+    let first = arena::take(&mut section, &store.layout, count)?;
+    arena::mark_run(&section, &store.layout, first, count, head::CELLS_SCOPE);
+    let granule = store.layout.extent_granule(first);
+    ring::fill(section.view(), granule, count as usize * EXTENT_BYTES, events_max);
+    let cell: Cell<'_> = cell(section.view(), number);
+    section.set::<CELL_BYTES>(cell, RING, granule);
+    Ok(section.commit()?)
+}
+
+/// Frees the ring of a cell that is in line no more, if it has one.
+pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
+    let view = store.memory.view();
+    if Ring::of(&view, cell(&view, number)).is_none() {
+        return Ok(());
+    }
+    provide::retry(store, || {
+        let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
         let cell: Cell<'_> = cell(section.view(), number);
-        section.set::<CELL_BYTES>(cell, RING, granule);
+        let first = store.layout.extent_of(cell.load(RING));
+        let count = arena::entry(section.view(), &store.layout, first).load(arena::LIVE);
+        section.set::<CELL_BYTES>(cell, RING, 0);
+        arena::give_back(&mut section, &store.layout, first, count)?;
         Ok(section.commit()?)
-    }
-
-    /// Frees the ring of a cell that is in line no more, if it has one.
-    pub(crate) fn drop_ring(&self, number: u32) -> Result<(), Error> {
-        let view = self.memory.view();
-        if Ring::of(&view, cell(&view, number)).is_none() {
-            return Ok(());
-        }
-        self.retry(|| {
-            let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-            let cell: Cell<'_> = cell(section.view(), number);
-            let first = self.layout.extent_of(cell.load(RING));
-            let count = arena::entry(section.view(), &self.layout, first).load(arena::LIVE);
-            section.set::<CELL_BYTES>(cell, RING, 0);
-            arena::give_back(&mut section, &self.layout, first, count)?;
-            Ok(section.commit()?)
-        })?;
-        self.tell_first_for_room()
-    }
+    })?;
+    room::tell_first_for_room(store)
 }
 
 /// How many events may wait, and in how many bytes.
@@ -232,15 +224,15 @@ impl Subscription {
         }
         let engine = &*self.waiter.engine;
         // What is due has happened by now, if nobody else saw to it. Who keeps the time after that is one who waits.
-        let kept = engine.keep_time(self.waiter.number());
-        engine.stop_keeping(self.waiter.number());
+        let kept = keep::keep_time(engine, self.waiter.number());
+        keep::stop_keeping(engine, self.waiter.number());
         kept?;
         // Nor must it be somebody else who sees that the holder of a tuple has died (rule L5).
-        engine.sweep_if_due()?;
+        sweep::sweep_if_due(engine)?;
         if self.waiter.has_events() {
             return Ok(true);
         }
-        engine.require_sound().map(|()| false)
+        store::require_sound(engine).map(|()| false)
     }
 
     /// Takes the oldest event out; `None` if another thread was faster.
@@ -250,7 +242,7 @@ impl Subscription {
         let mut section = Section::enter(&engine.memory, scope)?;
         let own = cell(section.view(), number);
         let Some(ring) = Ring::of(section.view(), own) else {
-            return Err(engine.damaged("a subscription has no ring"));
+            return Err(store::damaged(engine, "a subscription has no ring"));
         };
         let Some(waiting) = ring.first(section.view()) else {
             let too_large = ring.take_too_large(&mut section);
@@ -260,8 +252,8 @@ impl Subscription {
             return Err(Error::EventTooLarge { bytes: u64::from(bytes), max_bytes });
         };
         let image = waiting.copy(buffer, section.view());
-        let Some(kinds) = engine.kinds_of(section.view(), waiting.shape) else {
-            return Err(engine.damaged("an event names a shape that does not exist"));
+        let Some(kinds) = registry::kinds_of(engine, section.view(), waiting.shape) else {
+            return Err(store::damaged(engine, "an event names a shape that does not exist"));
         };
         ring.remove_first(&mut section)?;
         section.finish()?;

@@ -7,12 +7,14 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 
 use tupelo_shm::{Section, Slot, process::fork_generation};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
+use crate::operations::wait::leave;
+use crate::protocols::subscription;
+use crate::recovery::{held, sweep};
 use crate::store::flight::{self, Flight};
-use crate::store::stripe;
-use crate::waiters::{RECORD, SCOPE, Want, cell};
+use crate::store::{Store, passage, stripe};
+use crate::waiters::{RECORD, SCOPE, Want, cell, cells, stored};
 
 /// What one process left.
 #[derive(Default)]
@@ -53,14 +55,14 @@ struct Hand {
 
 impl Hand {
     /// The record; 0 if it was settled.
-    fn record(self, engine: &Engine) -> u32 {
-        let slot = self.slot(engine);
-        let is_its = engine.memory.owner_of(slot) == Some(self.owner);
+    fn record(self, store: &Store) -> u32 {
+        let slot = self.slot(store);
+        let is_its = store.memory.owner_of(slot) == Some(self.owner);
         if is_its { flight::named(slot, self.word) } else { 0 }
     }
 
-    fn slot(self, engine: &Engine) -> Slot<'_> {
-        engine.memory.view().span(self.slot)
+    fn slot(self, store: &Store) -> Slot<'_> {
+        store.memory.view().span(self.slot)
     }
 }
 
@@ -92,104 +94,102 @@ impl Abandoned {
     }
 }
 
-impl Engine {
-    /// Takes a cell of this process out of line, puts back what it was handed, and gives it back; later, if that fails.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub(crate) fn leave_line(&self, number: u32, want: Want) -> Result<(), Error> {
-        let place = Place { number, want };
-        self.leave(place).inspect_err(|_| self.abandoned.add(Left::new(What::Place(place))))
-    }
+/// Takes a cell of this process out of line, puts back what it was handed, and gives it back; later, if that fails.
+///
+/// # Errors
+///
+/// What the memory says.
+pub(crate) fn leave_line(store: &Store, number: u32, want: Want) -> Result<(), Error> {
+    let place = Place { number, want };
+    leave(store, place).inspect_err(|_| store.abandoned.add(Left::new(What::Place(place))))
+}
 
-    /// Gives a cell of this process back that is linked nowhere and holds no record; later, if that fails: it has nothing to do
-    /// with what its owner was given.
-    pub(crate) fn give_cell_back(&self, number: u32, want: Want) {
-        let place = Place { number, want };
-        if self.free_place(place).is_err() {
-            self.abandoned.add(Left::new(What::Place(place)));
+/// Gives a cell of this process back that is linked nowhere and holds no record; later, if that fails: it has nothing to do
+/// with what its owner was given.
+pub(crate) fn give_cell_back(store: &Store, number: u32, want: Want) {
+    let place = Place { number, want };
+    if free_place(store, place).is_err() {
+        store.abandoned.add(Left::new(What::Place(place)));
+    }
+}
+
+/// Notes that this thread could not let go of what a flight of it names: it is put back, or freed, later.
+#[cold]
+pub(crate) fn abandon_flight(store: &Store, flight: &Flight) {
+    // The thread has a slot, since the flight has begun.
+    let Ok(thread) = store.memory.thread() else { return };
+    let Some(owner) = store.memory.owner_of(thread.slot()) else { return };
+    let slot = store.memory.view().offset_of(thread.slot());
+    let hand = Hand { slot, owner, word: flight.word() };
+    store.abandoned.add(Left::new(What::Hand(hand)));
+}
+
+/// Settles what could not be settled before, as far as that goes by now.
+pub(crate) fn leave_abandoned(store: &Store) {
+    for left in store.abandoned.take() {
+        let is_own = left.fork_generation == fork_generation();
+        if is_own && !is_left(store, left.what) {
+            store.abandoned.add(left);
         }
     }
+}
 
-    /// Notes that this thread could not let go of what a flight of it names: it is put back, or freed, later.
-    #[cold]
-    pub(crate) fn abandon_flight(&self, flight: &Flight) {
-        // The thread has a slot, since the flight has begun.
-        let Ok(thread) = self.memory.thread() else { return };
-        let Some(owner) = self.memory.owner_of(thread.slot()) else { return };
-        let slot = self.memory.view().offset_of(thread.slot());
-        let hand = Hand { slot, owner, word: flight.word() };
-        self.abandoned.add(Left::new(What::Hand(hand)));
+fn is_left(store: &Store, what: What) -> bool {
+    match what {
+        What::Place(place) => may_leave(store, place) && leave(store, place).is_ok(),
+        What::Hand(hand) => may_let_go(store, hand) && matches!(let_go(store, hand), Ok(true)),
     }
+}
 
-    /// Settles what could not be settled before, as far as that goes by now.
-    pub(crate) fn leave_abandoned(&self) {
-        for left in self.abandoned.take() {
-            let is_own = left.fork_generation == fork_generation();
-            if is_own && !self.is_left(left.what) {
-                self.abandoned.add(left);
-            }
-        }
-    }
+/// Whether nobody stays inside of the locks that leaving takes, by a look: who comes by must not wait for somebody who is
+/// stopped, too.
+fn may_leave(store: &Store, Place { number, .. }: Place) -> bool {
+    let view = store.memory.view();
+    let own = cell(&view, number).load(SCOPE);
+    let Ok(shape) = held::shape_of_held(store, || cell(&view, number).load(RECORD)) else {
+        return false;
+    };
+    are_free(store, &[own, shape.map_or(0, stripe::scope_of), head::CELLS_SCOPE])
+}
 
-    fn is_left(&self, what: What) -> bool {
-        match what {
-            What::Place(place) => self.may_leave(place) && self.leave(place).is_ok(),
-            What::Hand(hand) => self.may_let_go(hand) && matches!(self.let_go(hand), Ok(true)),
-        }
-    }
+/// As [`may_leave`].
+fn may_let_go(store: &Store, hand: Hand) -> bool {
+    let shape = held::shape_of_held(store, || hand.record(store));
+    shape.is_ok_and(|shape| are_free(store, &[shape.map_or(0, stripe::scope_of)]))
+}
 
-    /// Whether nobody stays inside of the locks that leaving takes, by a look: who comes by must not wait for somebody who is
-    /// stopped, too.
-    fn may_leave(&self, Place { number, .. }: Place) -> bool {
-        let view = self.memory.view();
-        let own = cell(&view, number).load(SCOPE);
-        let Ok(shape) = self.shape_of_held(|| cell(&view, number).load(RECORD)) else {
-            return false;
-        };
-        self.are_free(&[own, shape.map_or(0, stripe::scope_of), head::CELLS_SCOPE])
-    }
+/// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the wide
+/// waiters, who may be waiting for it, and of the arena. One after the other, and none held over the next.
+fn are_free(store: &Store, scopes: &[u32]) -> bool {
+    let is_free = |scope| matches!(passage::enter_if_free(store, scope), Ok(Some(_)));
+    let all = scopes.iter().copied().chain([head::WIDE_SCOPE, head::ARENA_SCOPE]);
+    all.filter(|scope| *scope != 0).all(is_free)
+}
 
-    /// As [`Engine::may_leave`].
-    fn may_let_go(&self, hand: Hand) -> bool {
-        let shape = self.shape_of_held(|| hand.record(self));
-        shape.is_ok_and(|shape| self.are_free(&[shape.map_or(0, stripe::scope_of)]))
-    }
+/// Can be done again from the beginning, wherever it ended.
+fn leave(store: &Store, place: Place) -> Result<(), Error> {
+    leave::withdraw(store, place.number, place.want)?;
+    free_place(store, place)
+}
 
-    /// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the wide
-    /// waiters, who may be waiting for it, and of the arena. One after the other, and none held over the next.
-    fn are_free(&self, scopes: &[u32]) -> bool {
-        let is_free = |scope| matches!(self.enter_if_free(scope), Ok(Some(_)));
-        let all = scopes.iter().copied().chain([head::WIDE_SCOPE, head::ARENA_SCOPE]);
-        all.filter(|scope| *scope != 0).all(is_free)
+fn free_place(store: &Store, Place { number, want }: Place) -> Result<(), Error> {
+    if want == Want::Events {
+        subscription::drop_ring(store, number)?;
     }
+    stored::drop_template(store, cell(&store.memory.view(), number))?;
+    cells::release_cell(store, number)
+}
 
-    /// Can be done again from the beginning, wherever it ended.
-    fn leave(&self, place: Place) -> Result<(), Error> {
-        self.withdraw(place.number, place.want)?;
-        self.free_place(place)
-    }
-
-    fn free_place(&self, Place { number, want }: Place) -> Result<(), Error> {
-        if want == Want::Events {
-            self.drop_ring(number)?;
-        }
-        self.drop_template(cell(&self.memory.view(), number))?;
-        self.release_cell(number)
-    }
-
-    /// Puts back, or frees, what was left in a thread's hands. Returns whether it did: not beside somebody who cleans up, since
-    /// the thread may have ended, and its slot be given to another before this is certain.
-    fn let_go(&self, hand: Hand) -> Result<bool, Error> {
-        let Some(_right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
-            return Ok(false);
-        };
-        let slot = hand.slot(self);
-        self.settle_flight((slot, hand.word), || hand.record(self))?;
-        flight::free(slot, hand.word);
-        Ok(true)
-    }
+/// Puts back, or frees, what was left in a thread's hands. Returns whether it did: not beside somebody who cleans up, since
+/// the thread may have ended, and its slot be given to another before this is certain.
+fn let_go(store: &Store, hand: Hand) -> Result<bool, Error> {
+    let Some(_right) = Section::try_enter(&store.memory, head::SWEEP_SCOPE)? else {
+        return Ok(false);
+    };
+    let slot = hand.slot(store);
+    sweep::settle_flight(store, (slot, hand.word), || hand.record(store))?;
+    flight::free(slot, hand.word);
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -210,11 +210,11 @@ mod tests {
         let place = Place { number: waiter.number, want: waiter.want };
         let own = cell(&engine.memory.view(), place.number).load(SCOPE);
         assert_eq!(own, stripe::scope_of(0), "in the line of its shape");
-        assert!(engine.may_leave(place));
+        assert!(may_leave(&engine, place));
         for scope in [own, head::CELLS_SCOPE, head::WIDE_SCOPE, head::ARENA_SCOPE] {
             let inside = Section::enter(&engine.memory, scope).unwrap();
             let looks =
-                || std::thread::scope(|scope| scope.spawn(|| engine.may_leave(place)).join());
+                || std::thread::scope(|scope| scope.spawn(|| may_leave(&engine, place)).join());
             assert!(!looks().unwrap(), "in {scope}");
             drop(inside);
             assert!(looks().unwrap(), "in {scope}");

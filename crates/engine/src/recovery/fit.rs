@@ -8,50 +8,49 @@
 
 use tupelo_shm::{GRANULE, View};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout, head};
+use crate::recovery::{full, sweep};
+use crate::store::Store;
 use crate::store::arena::{self, BLOCKS, BUMP, COMMITTED, Entry, KIND, LIVE, OWNER, RUN};
 use crate::store::blocks::{self, EXTENSION_CLASS, SIZES_COUNT};
 use crate::store::record::{self, READ_MARK, SHAPE, STATE};
 
-impl Engine {
-    /// Whether a tuple of so many bytes would find room once all is dropped that may be, where the system has so many left,
-    /// if it said so. Yes in a space that drops nothing, and for a tuple that one extent is enough for.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub(crate) fn would_fit(
-        &self,
-        bytes: usize,
-        system_free_bytes: Option<u64>,
-    ) -> Result<bool, Error> {
-        let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-        if count < 2 || !self.drops_oldest() || self.has_place(count, system_free_bytes) {
-            return Ok(true);
-        }
-        // What the dead hold may be dropped (rule L5).
-        self.recall()?;
-        Ok(self.has_place(count, system_free_bytes))
+/// Whether a tuple of so many bytes would find room once all is dropped that may be, where the system has so many left,
+/// if it said so. Yes in a space that drops nothing, and for a tuple that one extent is enough for.
+///
+/// # Errors
+///
+/// What the memory says.
+pub(crate) fn would_fit(
+    store: &Store,
+    bytes: usize,
+    system_free_bytes: Option<u64>,
+) -> Result<bool, Error> {
+    let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
+    if count < 2 || !full::drops_oldest(store) || has_place(store, count, system_free_bytes) {
+        return Ok(true);
     }
+    // What the dead hold may be dropped (rule L5).
+    sweep::recall(store)?;
+    Ok(has_place(store, count, system_free_bytes))
+}
 
-    /// Whether `count` neighbouring extents are free, can be had of the system, or have only tuples that may be dropped.
-    /// Looks no further than to the first of them, so it takes less time than to fill them.
-    #[cold]
-    fn has_place(&self, count: u32, system_free_bytes: Option<u64>) -> bool {
-        let (view, layout) = (self.memory.view(), &self.layout);
-        let committed = arena::line(&view).load(COMMITTED).min(layout.extents_max);
-        let (mut index, mut vacant) = (0_u32, 0_u32);
-        while index < committed && vacant < count {
-            let (extents, stays) = look_at(&view, layout, index);
-            vacant = if stays { 0 } else { vacant.saturating_add(extents) };
-            index = index.saturating_add(extents);
-        }
-        let system_has = system_free_bytes.map_or(u64::MAX, |bytes| bytes / EXTENT_BYTES as u64);
-        let more = u64::from(layout.extents_max - committed).min(system_has);
-        u64::from(vacant) + more >= u64::from(count)
+/// Whether `count` neighbouring extents are free, can be had of the system, or have only tuples that may be dropped.
+/// Looks no further than to the first of them, so it takes less time than to fill them.
+#[cold]
+fn has_place(store: &Store, count: u32, system_free_bytes: Option<u64>) -> bool {
+    let (view, layout) = (store.memory.view(), &store.layout);
+    let committed = arena::line(&view).load(COMMITTED).min(layout.extents_max);
+    let (mut index, mut vacant) = (0_u32, 0_u32);
+    while index < committed && vacant < count {
+        let (extents, stays) = look_at(&view, layout, index);
+        vacant = if stays { 0 } else { vacant.saturating_add(extents) };
+        index = index.saturating_add(extents);
     }
+    let system_has = system_free_bytes.map_or(u64::MAX, |bytes| bytes / EXTENT_BYTES as u64);
+    let more = u64::from(layout.extents_max - committed).min(system_has);
+    u64::from(vacant) + more >= u64::from(count)
 }
 
 /// How many extents that has which begins at extent `index`, and whether it stays when all is dropped that may be.
@@ -110,10 +109,10 @@ mod tests {
             engine.put(&[Field::Bytes(&part)]).unwrap();
         }
         // 32 extents so far, of 128.
-        assert!(engine.has_place(32, Some(0)), "they may all be dropped");
-        assert!(!engine.has_place(33, Some(0)));
-        assert!(engine.has_place(33, Some(64 << 10)));
-        assert!(engine.has_place(128, None));
-        assert!(!engine.has_place(129, None));
+        assert!(crate::recovery::fit::has_place(&engine, 32, Some(0)), "they may all be dropped");
+        assert!(!crate::recovery::fit::has_place(&engine, 33, Some(0)));
+        assert!(crate::recovery::fit::has_place(&engine, 33, Some(64 << 10)));
+        assert!(crate::recovery::fit::has_place(&engine, 128, None));
+        assert!(!crate::recovery::fit::has_place(&engine, 129, None));
     }
 }

@@ -10,17 +10,18 @@ use std::sync::atomic::Ordering;
 use tupelo_shm::View;
 use tupelo_tuple::Shape;
 
-use crate::Engine;
 use crate::base::error::{Error, Fullness};
 use crate::base::layout::EXTENT_BYTES;
-use crate::engine::{self, DROPPED, space_line};
 use crate::index::find::Hit;
 use crate::index::links;
 use crate::operations::put::Incoming;
+use crate::recovery::{fit, provide, sweep};
 use crate::store::record::{self, Header};
 use crate::store::stripe::{self, FIRST, LIVE, Stripe};
-use crate::store::{arena, registry};
+use crate::store::{self, DROPPED, Store, arena, count, registry, space_line};
+use crate::time;
 use crate::time::list::List;
+use crate::waiters::deliver;
 use crate::waiters::events::EventKind;
 
 pub(crate) use tupelo_tuple::WhenFull;
@@ -52,255 +53,254 @@ pub(crate) fn largest_bytes(incoming: &[(Incoming<'_>, u32)]) -> usize {
     incoming.iter().map(|(one, _)| one.size.bytes).max().unwrap_or(0)
 }
 
-impl Engine {
-    /// What the space may hold, as it was created. The size is the one that it was rounded up to.
-    pub fn limits(&self) -> Limits {
-        Limits {
-            size_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
-            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
-            when_full: self.when_full,
+/// As [`crate::Engine::limits`] says.
+pub(crate) fn limits(store: &Store) -> Limits {
+    Limits {
+        size_bytes: u64::from(store.layout.extents_max) * EXTENT_BYTES as u64,
+        tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
+        when_full: store.when_full,
+    }
+}
+
+/// As [`crate::Engine::when_full`] says.
+pub(crate) fn when_full(store: &Store) -> WhenFull {
+    store.when_full
+}
+
+pub(crate) fn drops_oldest(store: &Store) -> bool {
+    store.when_full == WhenFull::DropOldest
+}
+
+/// Refuses tuples that would not fit into an empty space together: nobody has to wait, or to go, for them.
+pub(crate) fn require_fit(store: &Store, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
+    require_may_hold(store, incoming.len())?;
+    let (bytes, max_bytes) = (bytes_of(incoming), max_bytes(store));
+    if bytes > max_bytes { Err(Error::TooLarge { bytes, max_bytes }) } else { Ok(()) }
+}
+
+/// As [`require_fit`], beside the record that they come for, which keeps its memory until they are there.
+pub(crate) fn require_fit_beside(
+    store: &Store,
+    record: Header<'_>,
+    incoming: &[(Incoming<'_>, u32)],
+) -> Result<(), Error> {
+    let (bytes, max_bytes) = (bytes_of(incoming), max_bytes(store));
+    let held_bytes = (record::HEADER_BYTES + record::image_bytes(record)) as u64;
+    if bytes + held_bytes > max_bytes {
+        return Err(Error::TooLargeBeside { bytes, held_bytes, max_bytes });
+    }
+    Ok(())
+}
+
+/// The most memory for tuples.
+fn max_bytes(store: &Store) -> u64 {
+    u64::from(store.layout.extents_max) * EXTENT_BYTES as u64
+}
+
+/// Refuses more tuples than the space may ever hold.
+pub(crate) fn require_may_hold(store: &Store, tuples: usize) -> Result<(), Error> {
+    let (tuples, tuples_max) = (tuples as u64, store.tuples_max);
+    let is_too_many = tuples_max != 0 && tuples > tuples_max;
+    if is_too_many { Err(Error::TooMany { tuples, tuples_max }) } else { Ok(()) }
+}
+
+/// Runs a put of what is `wanted`. In a space that drops its oldest tuples, drops them until there is room.
+pub(crate) fn making_room<R>(
+    store: &Store,
+    wanted: Wanted<'_>,
+    mut put: impl FnMut() -> Result<R, Error>,
+) -> Result<R, Error> {
+    let mut has_dropped = false;
+    loop {
+        let full = match put() {
+            Err(Error::SpaceFull(full)) => full,
+            done => return done,
+        };
+        // Whether it is of use is asked once, before anything is dropped.
+        let may_drop = !full.is_for_others()
+            && (has_dropped
+                || fit::would_fit(store, wanted.largest_bytes, full.system_free_bytes)?);
+        has_dropped = may_drop && makes_room(store, wanted.shapes, wanted.leaving)?;
+        if !has_dropped {
+            return Err(Error::SpaceFull(full));
         }
     }
+}
 
-    /// What becomes of a put for which there is no room: as the space was created.
-    pub fn when_full(&self) -> WhenFull {
-        self.when_full
+/// Drops a tuple for a put of tuples of `shapes`, while `leaving` others go, if that is the space's way and helps.
+/// Returns whether it did.
+pub(crate) fn makes_room(store: &Store, shapes: &[u32], leaving: usize) -> Result<bool, Error> {
+    let more = shapes.len().saturating_sub(leaving);
+    if !drops_oldest(store) {
+        return Ok(false);
     }
-
-    pub(crate) fn drops_oldest(&self) -> bool {
-        self.when_full == WhenFull::DropOldest
-    }
-
-    /// Refuses tuples that would not fit into an empty space together: nobody has to wait, or to go, for them.
-    pub(crate) fn require_fit(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
-        self.require_may_hold(incoming.len())?;
-        let (bytes, max_bytes) = (bytes_of(incoming), self.max_bytes());
-        if bytes > max_bytes { Err(Error::TooLarge { bytes, max_bytes }) } else { Ok(()) }
-    }
-
-    /// As [`Engine::require_fit`], beside the record that they come for, which keeps its memory until they are there.
-    pub(crate) fn require_fit_beside(
-        &self,
-        record: Header<'_>,
-        incoming: &[(Incoming<'_>, u32)],
-    ) -> Result<(), Error> {
-        let (bytes, max_bytes) = (bytes_of(incoming), self.max_bytes());
-        let held_bytes = (record::HEADER_BYTES + record::image_bytes(record)) as u64;
-        if bytes + held_bytes > max_bytes {
-            return Err(Error::TooLargeBeside { bytes, held_bytes, max_bytes });
-        }
-        Ok(())
-    }
-
-    /// The most memory for tuples.
-    fn max_bytes(&self) -> u64 {
-        u64::from(self.layout.extents_max) * EXTENT_BYTES as u64
-    }
-
-    /// Refuses more tuples than the space may ever hold.
-    pub(crate) fn require_may_hold(&self, tuples: usize) -> Result<(), Error> {
-        let (tuples, tuples_max) = (tuples as u64, self.tuples_max);
-        let is_too_many = tuples_max != 0 && tuples > tuples_max;
-        if is_too_many { Err(Error::TooMany { tuples, tuples_max }) } else { Ok(()) }
-    }
-
-    /// Runs a put of what is `wanted`. In a space that drops its oldest tuples, drops them until there is room.
-    pub(crate) fn making_room<R>(
-        &self,
-        wanted: Wanted<'_>,
-        mut put: impl FnMut() -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut has_dropped = false;
-        loop {
-            let full = match put() {
-                Err(Error::SpaceFull(full)) => full,
-                done => return done,
-            };
-            // Whether it is of use is asked once, before anything is dropped.
-            let may_drop = !full.is_for_others()
-                && (has_dropped || self.would_fit(wanted.largest_bytes, full.system_free_bytes)?);
-            has_dropped = may_drop && self.makes_room(wanted.shapes, wanted.leaving)?;
-            if !has_dropped {
-                return Err(Error::SpaceFull(full));
-            }
-        }
-    }
-
-    /// Drops a tuple for a put of tuples of `shapes`, while `leaving` others go, if that is the space's way and helps.
-    /// Returns whether it did.
-    pub(crate) fn makes_room(&self, shapes: &[u32], leaving: usize) -> Result<bool, Error> {
-        let more = shapes.len().saturating_sub(leaving);
-        if !self.drops_oldest() {
+    if !may_have_room(store, more)? {
+        // What the dead hold may be dropped (rule L5).
+        sweep::recall(store)?;
+        if !may_have_room(store, more)? {
             return Ok(false);
         }
-        if !self.may_have_room(more)? {
-            // What the dead hold may be dropped (rule L5).
-            self.recall()?;
-            if !self.may_have_room(more)? {
-                return Ok(false);
-            }
-        }
-        self.drop_oldest(shapes)
     }
+    drop_oldest(store, shapes)
+}
 
-    /// Whether so many more tuples would fit: now, or once all that may be dropped is, if that is the space's way.
-    pub(crate) fn may_have_room(&self, more: usize) -> Result<bool, Error> {
-        let excess = self.excess_of(more);
-        Ok(excess == 0 || self.drops_oldest() && self.has_to_drop(excess)?)
+/// Whether so many more tuples would fit: now, or once all that may be dropped is, if that is the space's way.
+pub(crate) fn may_have_room(store: &Store, more: usize) -> Result<bool, Error> {
+    let excess = excess_of(store, more);
+    Ok(excess == 0 || drops_oldest(store) && has_to_drop(store, excess)?)
+}
+
+/// The error of a space that can not grow, with its figures.
+#[cold]
+pub(crate) fn full(store: &Store, system: Option<tupelo_shm::Error>) -> Error {
+    Error::SpaceFull(Box::new(fullness(store, system)))
+}
+
+/// The error of a space whose room is for those who waited for it: so many.
+#[cold]
+pub(crate) fn full_for_others(store: &Store, in_line: u32) -> Error {
+    Error::SpaceFull(Box::new(Fullness { in_line, ..fullness(store, None) }))
+}
+
+/// The error of a space with so many tuples, which leave too few places for more.
+#[cold]
+pub(crate) fn full_of(store: &Store, tuples: u64) -> Error {
+    Error::SpaceFull(Box::new(Fullness { tuples, too_many: true, ..fullness(store, None) }))
+}
+
+fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Fullness {
+    let view = store.memory.view();
+    let line = arena::line(&view);
+    let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
+    let system_free_bytes = match system {
+        Some(tupelo_shm::Error::Full { available_bytes, .. }) => Some(available_bytes),
+        _ => None,
+    };
+    // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
+    let tuples = count::tuples(&view);
+    Fullness {
+        space: store.name.clone(),
+        tuples,
+        fullest: fullest(store),
+        hidden: visible(store).map_or(0, |visible| tuples.saturating_sub(visible)),
+        tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
+        used_bytes: u64::from(used) * EXTENT_BYTES as u64,
+        max_bytes: u64::from(store.layout.extents_max) * EXTENT_BYTES as u64,
+        system: system.map(|error| error.to_string()),
+        system_free_bytes,
+        too_many: false,
+        in_line: 0,
     }
+}
 
-    /// The error of a space that can not grow, with its figures.
-    #[cold]
-    pub(crate) fn full(&self, system: Option<tupelo_shm::Error>) -> Error {
-        Error::SpaceFull(Box::new(self.fullness(system)))
+/// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.
+fn visible(store: &Store) -> Option<u64> {
+    let view = store.memory.view();
+    let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
+    (!drops_oldest(store)).then(|| (0..registry::count(&view)).map(live).sum())
+}
+
+/// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks, either.
+fn fullest(store: &Store) -> Option<(Shape, u64)> {
+    if drops_oldest(store) {
+        return None;
     }
+    let view = store.memory.view();
+    let live = |shape: u32| Stripe::of_shape(&view, shape).page().load(LIVE);
+    let fullest = (0..registry::count(&view)).max_by_key(|shape| live(*shape))?;
+    let tuples = u64::from(live(fullest));
+    let kinds = registry::kinds_of(store, &view, fullest).filter(|_| tuples > 0)?;
+    Some((kinds.to_shape(), tuples))
+}
 
-    /// The error of a space whose room is for those who waited for it: so many.
-    #[cold]
-    pub(crate) fn full_for_others(&self, in_line: u32) -> Error {
-        Error::SpaceFull(Box::new(Fullness { in_line, ..self.fullness(None) }))
+/// How many tuples so many more would be too many.
+fn excess_of(store: &Store, more: usize) -> u64 {
+    if store.tuples_max == 0 {
+        return 0;
     }
+    let view = store.memory.view();
+    let tuples = count::tuples_settled(&view).unwrap_or_else(|| count::tuples(&view));
+    (tuples + more as u64).saturating_sub(store.tuples_max)
+}
 
-    /// The error of a space with so many tuples, which leave too few places for more.
-    #[cold]
-    pub(crate) fn full_of(&self, tuples: u64) -> Error {
-        Error::SpaceFull(Box::new(Fullness { tuples, too_many: true, ..self.fullness(None) }))
-    }
-
-    fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {
-        let view = self.memory.view();
-        let line = arena::line(&view);
-        let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
-        let system_free_bytes = match system {
-            Some(tupelo_shm::Error::Full { available_bytes, .. }) => Some(available_bytes),
-            _ => None,
+/// Whether there are so many tuples that may be dropped.
+fn has_to_drop(store: &Store, wanted: u64) -> Result<bool, Error> {
+    let view = store.memory.view();
+    let mut wanted = wanted;
+    for shape in 0..registry::count(&view) {
+        let stripe = Stripe::of_shape(&view, shape);
+        let droppable = if List::Locks.is_empty(stripe) {
+            u64::from(stripe.page().load(LIVE))
+        } else {
+            count_unread(store, shape, wanted)?
         };
-        // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
-        let tuples = engine::tuples(&view);
-        Fullness {
-            space: self.name.clone(),
-            tuples,
-            fullest: self.fullest(),
-            hidden: self.visible().map_or(0, |visible| tuples.saturating_sub(visible)),
-            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
-            used_bytes: u64::from(used) * EXTENT_BYTES as u64,
-            max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
-            system: system.map(|error| error.to_string()),
-            system_free_bytes,
-            too_many: false,
-            in_line: 0,
+        wanted = wanted.saturating_sub(droppable);
+        if wanted == 0 {
+            return Ok(true);
         }
     }
+    Ok(false)
+}
 
-    /// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.
-    fn visible(&self) -> Option<u64> {
-        let view = self.memory.view();
-        let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
-        (!self.drops_oldest()).then(|| (0..registry::count(&view)).map(live).sum())
-    }
+/// How many tuples of a shape no open transaction has read; looks no further than `enough`.
+fn count_unread(store: &Store, shape: u32, enough: u64) -> Result<u64, Error> {
+    let section = time::enter(store, stripe::scope_of(shape))?;
+    let stripe = Stripe::of_shape(section.view(), shape);
+    let limit = usize::try_from(enough).unwrap_or(usize::MAX);
+    let count = unread(section.view(), stripe).take(limit).count() as u64;
+    section.finish()?;
+    Ok(count)
+}
 
-    /// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks, either.
-    fn fullest(&self) -> Option<(Shape, u64)> {
-        if self.drops_oldest() {
-            return None;
+/// Drops one tuple. Returns whether there was one to drop.
+#[cold]
+fn drop_oldest(store: &Store, shapes: &[u32]) -> Result<bool, Error> {
+    for shape in shapes {
+        if drop_oldest_of(store, *shape)? {
+            return Ok(true);
         }
-        let view = self.memory.view();
-        let live = |shape: u32| Stripe::of_shape(&view, shape).page().load(LIVE);
-        let fullest = (0..registry::count(&view)).max_by_key(|shape| live(*shape))?;
-        let tuples = u64::from(live(fullest));
-        let kinds = self.kinds_of(&view, fullest).filter(|_| tuples > 0)?;
-        Some((kinds.to_shape(), tuples))
     }
-
-    /// How many tuples so many more would be too many.
-    fn excess_of(&self, more: usize) -> u64 {
-        if self.tuples_max == 0 {
-            return 0;
+    let view = store.memory.view();
+    let live = |shape: &u32| Stripe::of_shape(&view, *shape).page().load(LIVE);
+    let mut others: Vec<u32> = (0..registry::count(&view)).collect();
+    others.sort_by_key(|shape| std::cmp::Reverse(live(shape)));
+    // Others may take the last ones of a shape meanwhile, or have read all: then it is the next one's turn.
+    for shape in others {
+        if drop_oldest_of(store, shape)? {
+            return Ok(true);
         }
-        let view = self.memory.view();
-        let tuples = engine::tuples_settled(&view).unwrap_or_else(|| engine::tuples(&view));
-        (tuples + more as u64).saturating_sub(self.tuples_max)
     }
+    Ok(false)
+}
 
-    /// Whether there are so many tuples that may be dropped.
-    fn has_to_drop(&self, wanted: u64) -> Result<bool, Error> {
-        let view = self.memory.view();
-        let mut wanted = wanted;
-        for shape in 0..registry::count(&view) {
-            let stripe = Stripe::of_shape(&view, shape);
-            let droppable = if List::Locks.is_empty(stripe) {
-                u64::from(stripe.page().load(LIVE))
-            } else {
-                self.count_unread(shape, wanted)?
-            };
-            wanted = wanted.saturating_sub(droppable);
-            if wanted == 0 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// How many tuples of a shape no open transaction has read; looks no further than `enough`.
-    fn count_unread(&self, shape: u32, enough: u64) -> Result<u64, Error> {
-        let section = self.enter(stripe::scope_of(shape))?;
+/// Drops the oldest tuple of a shape, if it has any that nobody holds, and that no open transaction has read (X3).
+fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
+    let told = provide::retry(store, || {
+        let mut section = time::enter(store, stripe::scope_of(shape))?;
         let stripe = Stripe::of_shape(section.view(), shape);
-        let limit = usize::try_from(enough).unwrap_or(usize::MAX);
-        let count = unread(section.view(), stripe).take(limit).count() as u64;
-        section.finish()?;
-        Ok(count)
-    }
-
-    /// Drops one tuple. Returns whether there was one to drop.
-    #[cold]
-    fn drop_oldest(&self, shapes: &[u32]) -> Result<bool, Error> {
-        for shape in shapes {
-            if self.drop_oldest_of(*shape)? {
-                return Ok(true);
-            }
-        }
-        let view = self.memory.view();
-        let live = |shape: &u32| Stripe::of_shape(&view, *shape).page().load(LIVE);
-        let mut others: Vec<u32> = (0..registry::count(&view)).collect();
-        others.sort_by_key(|shape| std::cmp::Reverse(live(shape)));
-        // Others may take the last ones of a shape meanwhile, or have read all: then it is the next one's turn.
-        for shape in others {
-            if self.drop_oldest_of(shape)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Drops the oldest tuple of a shape, if it has any that nobody holds, and that no open transaction has read (X3).
-    fn drop_oldest_of(&self, shape: u32) -> Result<bool, Error> {
-        let told = self.retry(|| {
-            let mut section = self.enter(stripe::scope_of(shape))?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            let Some(first) = unread(section.view(), stripe).next() else {
-                section.finish()?;
-                return Ok(None);
-            };
-            let kinds = self
-                .kinds_of(section.view(), shape)
-                .ok_or_else(|| self.damaged("a stripe of a shape that does not exist"))?;
-            let record = record::at(section.view(), first);
-            links::unlink_found(&mut section, stripe, Hit { record, place: None });
-            let told = self.told_of_removal(
-                &mut section,
-                stripe,
-                (first, EventKind::Expire),
-                kinds.as_slice(),
-            )?;
-            self.free_record_at(&mut section, stripe, record)?;
-            section.commit()?;
-            Ok(Some(told))
-        })?;
-        let Some(told) = told else { return Ok(false) };
-        space_line(&self.memory.view()).double(DROPPED).fetch_add(1, Ordering::Relaxed);
-        told.wake(self);
-        Ok(true)
-    }
+        let Some(first) = unread(section.view(), stripe).next() else {
+            section.finish()?;
+            return Ok(None);
+        };
+        let kinds = registry::kinds_of(store, section.view(), shape)
+            .ok_or_else(|| store::damaged(store, "a stripe of a shape that does not exist"))?;
+        let record = record::at(section.view(), first);
+        links::unlink_found(&mut section, stripe, Hit { record, place: None });
+        let told = deliver::told_of_removal(
+            store,
+            &mut section,
+            stripe,
+            (first, EventKind::Expire),
+            kinds.as_slice(),
+        )?;
+        links::free_record_at(store, &mut section, stripe, record)?;
+        section.commit()?;
+        Ok(Some(told))
+    })?;
+    let Some(told) = told else { return Ok(false) };
+    space_line(&store.memory.view()).double(DROPPED).fetch_add(1, Ordering::Relaxed);
+    told.wake(store);
+    Ok(true)
 }
 
 /// The records of a stripe that no open transaction has read, oldest first.

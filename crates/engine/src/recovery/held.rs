@@ -4,14 +4,16 @@ use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use crate::base::error::Error;
+use crate::index::links;
 use crate::operations::take::count_take;
-use crate::protocols::lease::lease_end_ms;
+use crate::protocols::lease::{self, lease_end_ms};
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe};
-use crate::waiters::deliver::Delivery;
+use crate::store::{self, Store};
+use crate::time;
+use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
-use crate::{Engine, time};
 
 /// A record that somebody holds, and the lock of its stripe.
 pub(crate) struct Held<'m> {
@@ -28,108 +30,111 @@ fn shape_of(view: &View<'_>, reference: u32) -> u32 {
 /// What is wrong with a record whose shape is none.
 const NO_SHAPE: &str = "a record names a shape that does not exist";
 
-impl Engine {
-    /// Locks the stripe of the record that somebody holds. `held` tells which it is, by the word that names it; `None` if it
-    /// is none. If the lock is to be had `on_time`, what was due there has happened before.
-    pub(crate) fn lock_held(
-        &self,
-        held: impl Fn() -> u32,
-        on_time: bool,
-    ) -> Result<Option<Held<'_>>, Error> {
-        while let Some(shape) = self.shape_of_held(&held)? {
-            let scope = stripe::scope_of(shape);
-            let section =
-                if on_time { self.enter(scope)? } else { Section::enter(&self.memory, scope)? };
-            let reference = held();
-            // It may be none any more, or another, of another shape: what was handed over without a commit was undone.
-            if reference != 0 && shape_of(section.view(), reference) == shape {
-                let kinds =
-                    self.kinds_of(section.view(), shape).ok_or_else(|| self.damaged(NO_SHAPE))?;
-                let stripe = Stripe::of_shape(section.view(), shape);
-                return Ok(Some(Held { section, stripe, reference, kinds }));
-            }
+/// Locks the stripe of the record that somebody holds. `held` tells which it is, by the word that names it; `None` if it
+/// is none. If the lock is to be had `on_time`, what was due there has happened before.
+pub(crate) fn lock_held(
+    store: &Store,
+    held: impl Fn() -> u32,
+    on_time: bool,
+) -> Result<Option<Held<'_>>, Error> {
+    while let Some(shape) = shape_of_held(store, &held)? {
+        let scope = stripe::scope_of(shape);
+        let section = if on_time {
+            time::enter(store, scope)?
+        } else {
+            Section::enter(&store.memory, scope)?
+        };
+        let reference = held();
+        // It may be none any more, or another, of another shape: what was handed over without a commit was undone.
+        if reference != 0 && shape_of(section.view(), reference) == shape {
+            let kinds = registry::kinds_of(store, section.view(), shape)
+                .ok_or_else(|| store::damaged(store, NO_SHAPE))?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            return Ok(Some(Held { section, stripe, reference, kinds }));
         }
-        Ok(None)
     }
+    Ok(None)
+}
 
-    /// The shape of the record that somebody holds, before it is locked; `None` if it is none.
-    pub(crate) fn shape_of_held(&self, held: impl Fn() -> u32) -> Result<Option<u32>, Error> {
-        let view = self.memory.view();
-        let mut reference = held();
-        while reference != 0 {
-            let shape = shape_of(&view, reference);
-            if shape < registry::count(&view) {
-                return Ok(Some(shape));
-            }
-            // If that was undone, the block may be anything by now.
-            let before = std::mem::replace(&mut reference, held());
-            if before == reference {
-                return Err(self.damaged(NO_SHAPE));
-            }
+/// The shape of the record that somebody holds, before it is locked; `None` if it is none.
+pub(crate) fn shape_of_held(store: &Store, held: impl Fn() -> u32) -> Result<Option<u32>, Error> {
+    let view = store.memory.view();
+    let mut reference = held();
+    while reference != 0 {
+        let shape = shape_of(&view, reference);
+        if shape < registry::count(&view) {
+            return Ok(Some(shape));
         }
-        Ok(None)
+        // If that was undone, the block may be anything by now.
+        let before = std::mem::replace(&mut reference, held());
+        if before == reference {
+            return Err(store::damaged(store, NO_SHAPE));
+        }
     }
+    Ok(None)
+}
 
-    /// Puts a held record back to its place, or hands it to a waiter that matches it; or frees it, if its lease has
-    /// ended meanwhile: nothing may be filled in the section after that. What is heard of it is
-    /// said by the caller.
-    pub(crate) fn give_back<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, happening): (u32, Happening),
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let record = record::at(section.view(), reference);
-        if time::is_past(lease_end_ms(section.view(), record)) {
-            // It is there no more (rule L1).
-            let gone = (reference, EventKind::Expire);
-            let told = self.told_of_removal(section, stripe, gone, kinds)?;
-            self.free_record_at(section, stripe, record)?;
-            section.add(stripe.page(), HELD, -1);
-            return Ok(told);
-        }
-        let delivery = self.put_back(section, stripe, (record, happening), kinds)?;
-        // It has left one hand; a waiter's hand has counted anew. Before that it was counted twice, and never not at all.
+/// Puts a held record back to its place, or hands it to a waiter that matches it; or frees it, if its lease has
+/// ended meanwhile: nothing may be filled in the section after that. What is heard of it is
+/// said by the caller.
+pub(crate) fn give_back<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, happening): (u32, Happening),
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let record = record::at(section.view(), reference);
+    if time::is_past(lease_end_ms(section.view(), record)) {
+        // It is there no more (rule L1).
+        let gone = (reference, EventKind::Expire);
+        let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
+        links::free_record_at(store, section, stripe, record)?;
         section.add(stripe.page(), HELD, -1);
-        Ok(delivery)
+        return Ok(told);
     }
+    let delivery = put_back(store, section, stripe, (record, happening), kinds)?;
+    // It has left one hand; a waiter's hand has counted anew. Before that it was counted twice, and never not at all.
+    section.add(stripe.page(), HELD, -1);
+    Ok(delivery)
+}
 
-    /// Puts a record that nobody holds and that is in no list to its place, or hands it to a waiter that matches it.
-    pub(crate) fn put_back<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (record, happening): (Record<'m>, Happening),
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let reference = record.reference;
-        let mut copy = ImageBuffer::new();
-        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        let delivery = self.deliver(section, stripe, (reference, happening), &fields, kinds)?;
-        if !delivery.taken() {
-            self.link_back(section, stripe, reference, kinds)?;
-            self.arm_lease(section, stripe, record)?;
-        }
-        Ok(delivery)
+/// Puts a record that nobody holds and that is in no list to its place, or hands it to a waiter that matches it.
+pub(crate) fn put_back<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, happening): (Record<'m>, Happening),
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let reference = record.reference;
+    let mut copy = ImageBuffer::new();
+    let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+    let delivery =
+        deliver::deliver(store, section, stripe, (reference, happening), &fields, kinds)?;
+    if !delivery.taken() {
+        links::link_back(store, section, stripe, reference, kinds)?;
+        lease::arm_lease(store, section, stripe, record)?;
     }
+    Ok(delivery)
+}
 
-    /// Frees a held record: it was delivered (`taken`), or was a copy.
-    pub(crate) fn free_held<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-        taken: bool,
-    ) -> Result<Delivery, Error> {
-        let mut told = Delivery::default();
-        if taken {
-            told = self.told_of_removal(section, stripe, (reference, EventKind::Take), kinds)?;
-            count_take(stripe);
-            section.add(stripe.page(), HELD, -1);
-        }
-        self.free_record(section, stripe, reference)?;
-        Ok(told)
+/// Frees a held record: it was delivered (`taken`), or was a copy.
+pub(crate) fn free_held<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+    taken: bool,
+) -> Result<Delivery, Error> {
+    let mut told = Delivery::default();
+    if taken {
+        told =
+            deliver::told_of_removal(store, section, stripe, (reference, EventKind::Take), kinds)?;
+        count_take(stripe);
+        section.add(stripe.page(), HELD, -1);
     }
+    links::free_record(store, section, stripe, reference)?;
+    Ok(told)
 }

@@ -19,9 +19,11 @@ use tupelo_shm::{Section, View};
 
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
-use crate::store::registry;
+use crate::recovery::full;
 use crate::store::stripe::{self, Stripe};
-use crate::{Engine, engine, time};
+use crate::store::{Store, count, passage, registry};
+use crate::time;
+use crate::waiters::keep;
 
 /// How often who counts begins, at most: the last time it waits with the quota locked.
 const BEGINNINGS_MAX: u32 = 4;
@@ -36,96 +38,94 @@ struct StaysInside {
 /// How many more tuples there may be, as long as the quota is locked; `None`: as many as fit.
 pub(crate) type Places = Option<u64>;
 
-impl Engine {
-    /// Begins the section of a put: locks `scope`, and before that, where tuples are limited, the quota. `scope` is the lowest
-    /// of the other locks that the section needs.
-    #[inline(always)]
-    pub(crate) fn begin_put(&self, scope: u32) -> Result<(Section<'_>, Places), Error> {
-        if self.tuples_max == 0 {
-            return Ok((Section::enter(&self.memory, scope)?, None));
-        }
-        self.begin_limited_put(scope)
+/// Begins the section of a put: locks `scope`, and before that, where tuples are limited, the quota. `scope` is the lowest
+/// of the other locks that the section needs.
+#[inline(always)]
+pub(crate) fn begin_put(store: &Store, scope: u32) -> Result<(Section<'_>, Places), Error> {
+    if store.tuples_max == 0 {
+        return Ok((Section::enter(&store.memory, scope)?, None));
     }
+    begin_limited_put(store, scope)
+}
 
-    /// As [`Engine::begin_put`], at a moment at which everything that was due in the stripe of `scope` has happened.
-    #[inline(always)]
-    pub(crate) fn enter_to_put(&self, scope: u32) -> Result<(Section<'_>, Places), Error> {
-        if self.tuples_max == 0 {
-            return Ok((self.enter(scope)?, None));
-        }
-        let (section, places) = self.begin_limited_put(scope)?;
-        if time::is_behind(Stripe::of_scope(section.view(), scope)) {
-            return Err(Need::Time.into());
-        }
-        Ok((section, places))
+/// As [`begin_put`], at a moment at which everything that was due in the stripe of `scope` has happened.
+#[inline(always)]
+pub(crate) fn enter_to_put(store: &Store, scope: u32) -> Result<(Section<'_>, Places), Error> {
+    if store.tuples_max == 0 {
+        return Ok((time::enter(store, scope)?, None));
     }
+    let (section, places) = begin_limited_put(store, scope)?;
+    if time::is_behind(Stripe::of_scope(section.view(), scope)) {
+        return Err(Need::Time.into());
+    }
+    Ok((section, places))
+}
 
-    #[cold]
-    #[inline(never)]
-    fn begin_limited_put(&self, scope: u32) -> Result<(Section<'_>, Places), Error> {
-        let mut beginnings = 0;
-        loop {
-            let mut section = Section::enter(&self.memory, head::QUOTA_SCOPE)?;
-            beginnings += 1;
-            match self.count_tuples(section.view(), beginnings < BEGINNINGS_MAX)? {
-                Ok(tuples) => {
-                    section.enter_also(scope)?;
-                    return Ok((section, Some(self.tuples_max.saturating_sub(tuples))));
-                }
-                Err(StaysInside { scope }) => {
-                    drop(section);
-                    drop(Section::enter(&self.memory, scope)?);
-                }
+#[cold]
+#[inline(never)]
+fn begin_limited_put(store: &Store, scope: u32) -> Result<(Section<'_>, Places), Error> {
+    let mut beginnings = 0;
+    loop {
+        let mut section = Section::enter(&store.memory, head::QUOTA_SCOPE)?;
+        beginnings += 1;
+        match count_tuples(store, section.view(), beginnings < BEGINNINGS_MAX)? {
+            Ok(tuples) => {
+                section.enter_also(scope)?;
+                return Ok((section, Some(store.tuples_max.saturating_sub(tuples))));
+            }
+            Err(StaysInside { scope }) => {
+                drop(section);
+                drop(Section::enter(&store.memory, scope)?);
             }
         }
     }
+}
 
-    /// Counts the tuples of the space for a section that has the quota alone, and has changed nothing. `gives_up`: where
-    /// somebody stays inside of a stripe.
-    fn count_tuples(&self, view: &View<'_>, gives_up: bool) -> Result<Counted, Error> {
-        let mut tuples = 0;
-        for shape in 0..registry::count(view) {
-            let counted = match engine::tuples_settled_of(view, shape) {
-                Some(settled) => Ok(settled),
-                None => self.count_inside(shape, gives_up)?,
-            };
-            match counted {
-                Ok(more) => tuples += more,
-                stays => return Ok(stays),
-            }
-        }
-        Ok(Ok(tuples))
-    }
-
-    /// Counts the tuples of a shape under the lock of its stripe: what a dead process has left there is undone first.
-    #[cold]
-    fn count_inside(&self, shape: u32, gives_up: bool) -> Result<Counted, Error> {
-        let scope = stripe::scope_of(shape);
-        let entered = if gives_up {
-            self.enter_in_time(scope)?
-        } else {
-            Some(Section::enter(&self.memory, scope)?)
+/// Counts the tuples of the space for a section that has the quota alone, and has changed nothing. `gives_up`: where
+/// somebody stays inside of a stripe.
+fn count_tuples(store: &Store, view: &View<'_>, gives_up: bool) -> Result<Counted, Error> {
+    let mut tuples = 0;
+    for shape in 0..registry::count(view) {
+        let counted = match count::tuples_settled_of(view, shape) {
+            Some(settled) => Ok(settled),
+            None => count_inside(store, shape, gives_up)?,
         };
-        let tuples = entered.map(|section| engine::tuples_of(section.view(), shape));
-        Ok(tuples.ok_or(StaysInside { scope }))
-    }
-
-    /// Refuses `more` tuples than go in the same section, if there are fewer `places`. Asked before any of them is stored.
-    #[inline]
-    pub(crate) fn require_places(&self, places: Places, more: usize) -> Result<(), Error> {
-        match places {
-            Some(places) if places < more as u64 => Err(self.refuse_for_number(places)),
-            _ => Ok(()),
+        match counted {
+            Ok(more) => tuples += more,
+            stays => return Ok(stays),
         }
     }
+    Ok(Ok(tuples))
+}
 
-    #[cold]
-    fn refuse_for_number(&self, places: u64) -> Error {
-        if self.anything_is_due() {
-            return Need::Time.into();
-        }
-        self.full_of(self.tuples_max.saturating_sub(places))
+/// Counts the tuples of a shape under the lock of its stripe: what a dead process has left there is undone first.
+#[cold]
+fn count_inside(store: &Store, shape: u32, gives_up: bool) -> Result<Counted, Error> {
+    let scope = stripe::scope_of(shape);
+    let entered = if gives_up {
+        passage::enter_in_time(store, scope)?
+    } else {
+        Some(Section::enter(&store.memory, scope)?)
+    };
+    let tuples = entered.map(|section| count::tuples_of(section.view(), shape));
+    Ok(tuples.ok_or(StaysInside { scope }))
+}
+
+/// Refuses `more` tuples than go in the same section, if there are fewer `places`. Asked before any of them is stored.
+#[inline]
+pub(crate) fn require_places(store: &Store, places: Places, more: usize) -> Result<(), Error> {
+    match places {
+        Some(places) if places < more as u64 => Err(refuse_for_number(store, places)),
+        _ => Ok(()),
     }
+}
+
+#[cold]
+fn refuse_for_number(store: &Store, places: u64) -> Error {
+    if keep::anything_is_due(store) {
+        return Need::Time.into();
+    }
+    full::full_of(store, store.tuples_max.saturating_sub(places))
 }
 
 #[cfg(test)]
@@ -150,7 +150,11 @@ mod tests {
                 while !put.is_finished() {
                     thread::sleep(Duration::from_millis(1));
                     looks += 1;
-                    free += usize::from(engine.enter_if_free(head::QUOTA_SCOPE).unwrap().is_some());
+                    free += usize::from(
+                        crate::store::passage::enter_if_free(&engine, head::QUOTA_SCOPE)
+                            .unwrap()
+                            .is_some(),
+                    );
                 }
                 put.join().unwrap()
             })

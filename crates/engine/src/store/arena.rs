@@ -6,12 +6,12 @@
 
 use tupelo_shm::{Section, Span, View, headroom};
 
-use crate::Engine;
 use crate::base::error::{Error, Need};
 use crate::base::layout::{
     self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, EXTENT_GRANULES, Layout, PAGE, head,
 };
-use crate::store::step;
+use crate::recovery::full;
+use crate::store::{Store, step};
 use crate::waiters::chain;
 
 /// The words of the arena's line.
@@ -248,97 +248,94 @@ const _: () = assert!(
     GROWTH_EXTENTS_MAX as usize / 32 + MARK_WORDS + step::STEP_WORDS <= tupelo_shm::LOG_ENTRIES_MIN
 );
 
-impl Engine {
-    /// Commits more of the arena for a section that found no `count` neighbouring extents among the first `end`
-    /// when the arena had `committed`.
-    ///
-    /// That section has been undone, so what it had taken is free again and may even be enough for this
-    /// one request; it grows all the same, or the section would fail at the same place for ever.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SpaceFull`] if the space may not grow that far, or the system has no room.
-    #[cold]
-    pub(crate) fn grow(&self, count: u32, end: u32, committed: u32) -> Result<(), Error> {
-        // Before the lock: it reads files.
-        headroom::refresh();
-        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let layout = &self.layout;
-        if line(section.view()).load(COMMITTED) != committed {
-            // Somebody grew it meanwhile.
-            return Ok(());
-        }
-        let tail = free_tail(section.view(), layout, committed);
-        let missing = count - tail.min(count - 1);
-        let left = end.saturating_sub(committed);
-        if missing > left {
-            return Err(self.full(None));
-        }
-        self.grow_by(&mut section, missing, end)?;
-        section.commit()?;
-        Ok(())
+/// Commits more of the arena for a section that found no `count` neighbouring extents among the first `end`
+/// when the arena had `committed`.
+///
+/// That section has been undone, so what it had taken is free again and may even be enough for this
+/// one request; it grows all the same, or the section would fail at the same place for ever.
+///
+/// # Errors
+///
+/// [`Error::SpaceFull`] if the space may not grow that far, or the system has no room.
+#[cold]
+pub(crate) fn grow(store: &Store, count: u32, end: u32, committed: u32) -> Result<(), Error> {
+    // Before the lock: it reads files.
+    headroom::refresh();
+    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+    let layout = &store.layout;
+    if line(section.view()).load(COMMITTED) != committed {
+        // Somebody grew it meanwhile.
+        return Ok(());
     }
+    let tail = free_tail(section.view(), layout, committed);
+    let missing = count - tail.min(count - 1);
+    let left = end.saturating_sub(committed);
+    if missing > left {
+        return Err(full::full(store, None));
+    }
+    grow_by(store, &mut section, missing, end)?;
+    section.commit()?;
+    Ok(())
+}
 
-    /// Commits `missing` more extents, so that tuples leave a reserve; as [`Engine::grow`]. In a space that tuples have filled they
-    /// lie beyond its limit, and make a chunk.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SpaceFull`] if the system has no room.
-    #[cold]
-    pub(crate) fn grow_reserve(&self, missing: u32, committed: u32) -> Result<(), Error> {
-        headroom::refresh();
-        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let layout = &self.layout;
-        if line(section.view()).load(COMMITTED) != committed {
-            return Ok(());
-        }
-        // While there are some that tuples may have, those serve as the reserve, too.
-        let end =
-            if committed < layout.extents_max { layout.extents_max } else { layout.extents_all };
-        self.grow_by(&mut section, missing.min(end.saturating_sub(committed)), end)?;
-        section.commit()?;
-        Ok(())
+/// Commits `missing` more extents, so that tuples leave a reserve; as [`grow`]. In a space that tuples have filled they
+/// lie beyond its limit, and make a chunk.
+///
+/// # Errors
+///
+/// [`Error::SpaceFull`] if the system has no room.
+#[cold]
+pub(crate) fn grow_reserve(store: &Store, missing: u32, committed: u32) -> Result<(), Error> {
+    headroom::refresh();
+    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+    let layout = &store.layout;
+    if line(section.view()).load(COMMITTED) != committed {
+        return Ok(());
     }
+    // While there are some that tuples may have, those serve as the reserve, too.
+    let end = if committed < layout.extents_max { layout.extents_max } else { layout.extents_all };
+    grow_by(store, &mut section, missing.min(end.saturating_sub(committed)), end)?;
+    section.commit()?;
+    Ok(())
+}
 
-    /// Commits `missing` extents, which are more than none, below `end`, or more.
-    fn grow_by(&self, section: &mut Section<'_>, missing: u32, end: u32) -> Result<(), Error> {
-        let layout = &self.layout;
-        let committed = line(section.view()).load(COMMITTED);
-        // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
-        // section begins again only a few times.
-        // Beyond the limit not by a part of itself: by a chunk, which is what a space may take ahead there.
-        let is_beyond = end > layout.extents_max;
-        let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
-        let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS);
-        let extents = extents.min(end.saturating_sub(committed));
-        let extents = self.commit_extents(committed, extents).or_else(|error| {
-            if missing == extents { Err(error) } else { self.commit_extents(committed, missing) }
-        })?;
-        section.set(line(section.view()), COMMITTED, committed + extents);
-        mark(section, layout, committed, extents, true)
-    }
+/// Commits `missing` extents, which are more than none, below `end`, or more.
+fn grow_by(store: &Store, section: &mut Section<'_>, missing: u32, end: u32) -> Result<(), Error> {
+    let layout = &store.layout;
+    let committed = line(section.view()).load(COMMITTED);
+    // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
+    // section begins again only a few times.
+    // Beyond the limit not by a part of itself: by a chunk, which is what a space may take ahead there.
+    let is_beyond = end > layout.extents_max;
+    let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
+    let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS);
+    let extents = extents.min(end.saturating_sub(committed));
+    let extents = commit_extents(store, committed, extents).or_else(|error| {
+        if missing == extents { Err(error) } else { commit_extents(store, committed, missing) }
+    })?;
+    section.set(line(section.view()), COMMITTED, committed + extents);
+    mark(section, layout, committed, extents, true)
+}
 
-    /// Gets pages for `count` extents from `first` and for their entries.
-    fn commit_extents(&self, first: u32, count: u32) -> Result<u32, Error> {
-        let layout = &self.layout;
-        let mapping = self.memory.mapping();
-        let pages = |from: usize, to: usize| from / PAGE * PAGE..to.next_multiple_of(PAGE);
-        let full = |error| self.full(Some(error));
-        let entries = pages(layout::extent_entry(first), layout::extent_entry(first + count));
-        mapping.commit(entries).map_err(full)?;
-        let words = pages(layout.free_word(first / 32), layout.free_word((first + count) / 32 + 1));
-        mapping.commit(words).map_err(full)?;
-        let start = layout.arena + first as usize * EXTENT_BYTES;
-        let end = start + count as usize * EXTENT_BYTES;
-        mapping.commit(start..end).map_err(|error| {
-            // What was had of it is of no use here, and may be all that others on the file system could have.
-            let _ = mapping.release(start..end);
-            full(error)
-        })?;
-        self.memory.raise_committed(end);
-        Ok(count)
-    }
+/// Gets pages for `count` extents from `first` and for their entries.
+fn commit_extents(store: &Store, first: u32, count: u32) -> Result<u32, Error> {
+    let layout = &store.layout;
+    let mapping = store.memory.mapping();
+    let pages = |from: usize, to: usize| from / PAGE * PAGE..to.next_multiple_of(PAGE);
+    let full = |error| full::full(store, Some(error));
+    let entries = pages(layout::extent_entry(first), layout::extent_entry(first + count));
+    mapping.commit(entries).map_err(full)?;
+    let words = pages(layout.free_word(first / 32), layout.free_word((first + count) / 32 + 1));
+    mapping.commit(words).map_err(full)?;
+    let start = layout.arena + first as usize * EXTENT_BYTES;
+    let end = start + count as usize * EXTENT_BYTES;
+    mapping.commit(start..end).map_err(|error| {
+        // What was had of it is of no use here, and may be all that others on the file system could have.
+        let _ = mapping.release(start..end);
+        full(error)
+    })?;
+    store.memory.raise_committed(end);
+    Ok(count)
 }
 
 /// Whether extent `index` is committed and free.

@@ -9,8 +9,8 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use tupelo_shm::{CopyBuffer, View};
 use tupelo_tuple::{CLASS_BYTES_MAX, Class};
 
-use crate::Engine;
 use crate::base::layout::{self, SHAPES_MAX};
+use crate::store::Store;
 use crate::store::registry::{self, Kinds};
 
 /// What this process has read of the classes.
@@ -31,88 +31,89 @@ struct Names {
     exact: HashMap<(u64, u64), Vec<u32>>,
 }
 
-impl Engine {
-    /// The class of a shape whose entry says that it has one of `bytes` bytes of names; `None` if it is damaged.
-    pub(crate) fn class(
-        &self,
-        view: &View<'_>,
-        shape: u32,
-        bytes: usize,
-    ) -> Option<&'static Class> {
-        let by_shape = self
-            .classes
-            .by_shape
-            .get_or_init(|| (0..SHAPES_MAX).map(|_| OnceLock::new()).collect());
-        let place = by_shape.get(shape as usize)?;
-        if let Some(class) = place.get() {
-            return Some(class);
-        }
-        if bytes > CLASS_BYTES_MAX {
-            view.violate();
-            return None;
-        }
-        let mut buffer = CopyBuffer::new();
-        let Ok(class) = Class::decode(buffer.copy(view, layout::class(shape), bytes)) else {
-            view.violate();
-            return None;
-        };
-        Some(place.get_or_init(|| class))
+/// The class of a shape whose entry says that it has one of `bytes` bytes of names; `None` if it is damaged.
+pub(crate) fn class(
+    store: &Store,
+    view: &View<'_>,
+    shape: u32,
+    bytes: usize,
+) -> Option<&'static Class> {
+    let by_shape =
+        store.classes.by_shape.get_or_init(|| (0..SHAPES_MAX).map(|_| OnceLock::new()).collect());
+    let place = by_shape.get(shape as usize)?;
+    if let Some(class) = place.get() {
+        return Some(class);
     }
-
-    /// The shapes of entries whose class has this name, or is derived from one that has, ascending.
-    pub(crate) fn shapes_named(&self, view: &View<'_>, name: &str) -> Vec<u32> {
-        self.with_names(view, |names| names.shapes.get(name).cloned()).unwrap_or_default()
+    if bytes > CLASS_BYTES_MAX {
+        view.violate();
+        return None;
     }
+    let mut buffer = CopyBuffer::new();
+    let Ok(class) = Class::decode(buffer.copy(view, layout::class(shape), bytes)) else {
+        view.violate();
+        return None;
+    };
+    Some(place.get_or_init(|| class))
+}
 
-    /// The shape of entries of this class and these kinds, if this process has met it.
-    pub(crate) fn shape_met(&self, view: &View<'_>, class: &Class, kinds: &Kinds) -> Option<u32> {
-        let key = (class.names_hash(), kinds.signature());
-        self.with_names(view, |names| {
-            let shapes = names.exact.get(&key)?.iter().copied();
-            shapes
-                .into_iter()
-                .find(|shape| self.kinds_of(view, *shape).is_some_and(|found| found.are(kinds)))
+/// The shapes of entries whose class has this name, or is derived from one that has, ascending.
+pub(crate) fn shapes_named(store: &Store, view: &View<'_>, name: &str) -> Vec<u32> {
+    with_names(store, view, |names| names.shapes.get(name).cloned()).unwrap_or_default()
+}
+
+/// The shape of entries of this class and these kinds, if this process has met it.
+pub(crate) fn shape_met(
+    store: &Store,
+    view: &View<'_>,
+    class: &Class,
+    kinds: &Kinds,
+) -> Option<u32> {
+    let key = (class.names_hash(), kinds.signature());
+    with_names(store, view, |names| {
+        let shapes = names.exact.get(&key)?.iter().copied();
+        shapes.into_iter().find(|shape| {
+            registry::kinds_of(store, view, *shape).is_some_and(|found| found.are(kinds))
         })
-    }
+    })
+}
 
-    /// The classes in the space that have this name, each once.
-    pub fn classes_named(&self, name: &str) -> Vec<&'static Class> {
-        let view = self.memory.view();
-        let mut classes: Vec<&'static Class> = Vec::new();
-        for shape in self.shapes_named(&view, name) {
-            let class = self.kinds_of(&view, shape).and_then(|kinds| kinds.class());
-            if let Some(class) = class.filter(|class| class.name() == name)
-                && !classes.contains(&class)
-            {
-                classes.push(class);
+/// As [`crate::Engine::classes_named`] says.
+pub(crate) fn classes_named(store: &Store, name: &str) -> Vec<&'static Class> {
+    let view = store.memory.view();
+    let mut classes: Vec<&'static Class> = Vec::new();
+    for shape in shapes_named(store, &view, name) {
+        let class = registry::kinds_of(store, &view, shape).and_then(|kinds| kinds.class());
+        if let Some(class) = class.filter(|class| class.name() == name)
+            && !classes.contains(&class)
+        {
+            classes.push(class);
+        }
+    }
+    classes
+}
+
+/// Gives `use_names` the shapes by their names, once those that came meanwhile are among them.
+fn with_names<R>(store: &Store, view: &View<'_>, use_names: impl FnOnce(&Names) -> R) -> R {
+    let count = registry::count(view);
+    let names = store.classes.names.read().unwrap_or_else(PoisonError::into_inner);
+    if names.read >= count {
+        return use_names(&names);
+    }
+    drop(names);
+    let mut names = store.classes.names.write().unwrap_or_else(PoisonError::into_inner);
+    while names.read < count {
+        let shape = names.read;
+        names.read += 1;
+        let Some(kinds) = registry::kinds_of(store, view, shape) else { continue };
+        let Some(class) = kinds.class() else { continue };
+        names.exact.entry((class.names_hash(), kinds.signature())).or_default().push(shape);
+        for name in std::iter::once(class.name()).chain(class.bases()) {
+            let shapes = names.shapes.entry(name.into()).or_default();
+            // A base may be named twice.
+            if shapes.last() != Some(&shape) {
+                shapes.push(shape);
             }
         }
-        classes
     }
-
-    /// Gives `use_names` the shapes by their names, once those that came meanwhile are among them.
-    fn with_names<R>(&self, view: &View<'_>, use_names: impl FnOnce(&Names) -> R) -> R {
-        let count = registry::count(view);
-        let names = self.classes.names.read().unwrap_or_else(PoisonError::into_inner);
-        if names.read >= count {
-            return use_names(&names);
-        }
-        drop(names);
-        let mut names = self.classes.names.write().unwrap_or_else(PoisonError::into_inner);
-        while names.read < count {
-            let shape = names.read;
-            names.read += 1;
-            let Some(kinds) = self.kinds_of(view, shape) else { continue };
-            let Some(class) = kinds.class() else { continue };
-            names.exact.entry((class.names_hash(), kinds.signature())).or_default().push(shape);
-            for name in std::iter::once(class.name()).chain(class.bases()) {
-                let shapes = names.shapes.entry(name.into()).or_default();
-                // A base may be named twice.
-                if shapes.last() != Some(&shape) {
-                    shapes.push(shape);
-                }
-            }
-        }
-        use_names(&names)
-    }
+    use_names(&names)
 }

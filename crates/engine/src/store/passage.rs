@@ -7,8 +7,9 @@ use tupelo_shm::Section;
 
 use crate::base::error::Error;
 use crate::base::layout::head;
+use crate::store::Store;
 use crate::store::stripe::Stripe;
-use crate::{Engine, time};
+use crate::time;
 
 /// How often a lock is looked at before somebody counts as staying inside: between two looks, who comes and goes has left.
 const LOOKS: usize = 10;
@@ -17,43 +18,41 @@ const LOOKS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSES_MAX: u32 = 20;
 
-impl Engine {
-    /// Whether nobody who lives stays inside of `scope`, a stripe's, nor of what it takes to do what is due there: for who has
-    /// more to do than to wait until somebody goes on who was stopped. In a full space what is due may look for memory in
-    /// all stripes, and passes over where somebody stays.
-    pub(crate) fn is_passable(&self, scope: u32) -> Result<bool, Error> {
-        let Some(section) = self.enter_if_free(scope)? else { return Ok(false) };
-        let is_behind = time::is_behind(Stripe::of_scope(section.view(), scope));
-        drop(section);
-        // One after the other, and none held over the next.
-        let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };
-        for scope in further {
-            if self.enter_if_free(*scope)?.is_none() {
-                return Ok(false);
-            }
+/// Whether nobody who lives stays inside of `scope`, a stripe's, nor of what it takes to do what is due there: for who has
+/// more to do than to wait until somebody goes on who was stopped. In a full space what is due may look for memory in
+/// all stripes, and passes over where somebody stays.
+pub(crate) fn is_passable(store: &Store, scope: u32) -> Result<bool, Error> {
+    let Some(section) = enter_if_free(store, scope)? else { return Ok(false) };
+    let is_behind = time::is_behind(Stripe::of_scope(section.view(), scope));
+    drop(section);
+    // One after the other, and none held over the next.
+    let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };
+    for scope in further {
+        if enter_if_free(store, *scope)?.is_none() {
+            return Ok(false);
         }
-        Ok(true)
     }
+    Ok(true)
+}
 
-    /// A section of `scope`, unless somebody who lives stays inside of it.
-    pub(crate) fn enter_if_free(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
-        for _ in 0..LOOKS {
-            if let Some(section) = Section::try_enter(&self.memory, scope)? {
-                return Ok(Some(section));
-            }
+/// A section of `scope`, unless somebody who lives stays inside of it.
+pub(crate) fn enter_if_free(store: &Store, scope: u32) -> Result<Option<Section<'_>>, Error> {
+    for _ in 0..LOOKS {
+        if let Some(section) = Section::try_enter(&store.memory, scope)? {
+            return Ok(Some(section));
         }
-        Ok(None)
     }
+    Ok(None)
+}
 
-    /// Enters `scope`, unless somebody stays inside for longer than one who is interrupted. Sleeps meanwhile.
-    #[cold]
-    pub(crate) fn enter_in_time(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
-        for _ in 0..PAUSES_MAX {
-            if let Some(section) = self.enter_if_free(scope)? {
-                return Ok(Some(section));
-            }
-            thread::sleep(PAUSE);
+/// Enters `scope`, unless somebody stays inside for longer than one who is interrupted. Sleeps meanwhile.
+#[cold]
+pub(crate) fn enter_in_time(store: &Store, scope: u32) -> Result<Option<Section<'_>>, Error> {
+    for _ in 0..PAUSES_MAX {
+        if let Some(section) = enter_if_free(store, scope)? {
+            return Ok(Some(section));
         }
-        Ok(None)
+        thread::sleep(PAUSE);
     }
+    Ok(None)
 }

@@ -12,7 +12,6 @@ use tupelo_tuple::{
     image::ARITY_MAX,
 };
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{
     self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
@@ -20,6 +19,7 @@ use crate::base::layout::{
 use crate::base::refusable;
 use crate::index::key::{Key, Tagger};
 use crate::store::stripe::{self, Stripe};
+use crate::store::{Store, classes};
 
 /// The entry of a shape.
 type Entry<'m> = Span<'m, SHAPE_BYTES>;
@@ -288,182 +288,180 @@ pub(crate) fn count(view: &View<'_>) -> u32 {
     line.word(COUNT).load(Ordering::Acquire).min(SHAPES_COUNT_MAX)
 }
 
-impl Engine {
-    /// The kinds of shape `shape`, and its class if it has one; `None` if its entry is damaged.
-    pub(crate) fn kinds_of(&self, view: &View<'_>, shape: u32) -> Option<Kinds> {
-        let (mut kinds, class_bytes) = kinds_in(view, shape)?;
-        if class_bytes != 0 {
-            let class = self.class(view, shape, class_bytes)?;
-            if class.arity() != kinds.all.len {
-                view.violate();
-                return None;
-            }
-            kinds.set_class(Some(class));
+/// The kinds of shape `shape`, and its class if it has one; `None` if its entry is damaged.
+pub(crate) fn kinds_of(store: &Store, view: &View<'_>, shape: u32) -> Option<Kinds> {
+    let (mut kinds, class_bytes) = kinds_in(view, shape)?;
+    if class_bytes != 0 {
+        let class = classes::class(store, view, shape, class_bytes)?;
+        if class.arity() != kinds.all.len {
+            view.violate();
+            return None;
         }
-        Some(kinds)
+        kinds.set_class(Some(class));
     }
+    Some(kinds)
+}
 
-    /// The class of shape `shape`, if it is of entries.
-    pub(crate) fn class_of(&self, view: &View<'_>, shape: u32) -> Option<&'static Class> {
-        let entry = (shape as usize) < SHAPES_MAX;
-        let class_bytes = if entry { self::entry(view, shape).load(CLASS_BYTES) } else { 0 };
-        if class_bytes == 0 { None } else { self.class(view, shape, class_bytes as usize) }
-    }
+/// The class of shape `shape`, if it is of entries.
+pub(crate) fn class_of(store: &Store, view: &View<'_>, shape: u32) -> Option<&'static Class> {
+    let entry = (shape as usize) < SHAPES_MAX;
+    let class_bytes = if entry { self::entry(view, shape).load(CLASS_BYTES) } else { 0 };
+    if class_bytes == 0 { None } else { classes::class(store, view, shape, class_bytes as usize) }
+}
 
-    /// The number of the shape with these kinds, if the space has it.
-    #[inline]
-    pub(crate) fn find_shape(&self, kinds: &Kinds) -> Option<u32> {
-        if let Some(shape) = kinds.all.packed().and_then(|packed| self.shape_cache.find(packed)) {
-            return Some(shape);
-        }
-        // A copy, so that the caller knows that its kinds stay what they are.
-        self.find_shape_in_directory(&{ *kinds })
+/// The number of the shape with these kinds, if the space has it.
+#[inline]
+pub(crate) fn find_shape(store: &Store, kinds: &Kinds) -> Option<u32> {
+    if let Some(shape) = kinds.all.packed().and_then(|packed| store.shape_cache.find(packed)) {
+        return Some(shape);
     }
+    // A copy, so that the caller knows that its kinds stay what they are.
+    find_shape_in_directory(store, &{ *kinds })
+}
 
-    /// The number of the shape of `tuple`, if this process has met it before. Shows each field to `also`. Keeps nothing
-    /// of the kinds, so that where they are known when the caller is compiled, the shape's place is.
-    #[inline(always)]
-    pub(crate) fn shape_known(
-        &self,
-        tuple: TupleRef<'_>,
-        mut also: impl FnMut(&Field<'_>),
-    ) -> Option<u32> {
-        let mut all = Summary::NONE;
-        for field in tuple.fields {
-            all.add(field.kind());
-            also(field);
-        }
-        all.set_class(tuple.class);
-        all.packed().and_then(|packed| self.shape_cache.find(packed))
+/// The number of the shape of `tuple`, if this process has met it before. Shows each field to `also`. Keeps nothing
+/// of the kinds, so that where they are known when the caller is compiled, the shape's place is.
+#[inline(always)]
+pub(crate) fn shape_known(
+    store: &Store,
+    tuple: TupleRef<'_>,
+    mut also: impl FnMut(&Field<'_>),
+) -> Option<u32> {
+    let mut all = Summary::NONE;
+    for field in tuple.fields {
+        all.add(field.kind());
+        also(field);
     }
+    all.set_class(tuple.class);
+    all.packed().and_then(|packed| store.shape_cache.find(packed))
+}
 
-    #[cold]
-    fn find_shape_in_directory(&self, kinds: &Kinds) -> Option<u32> {
-        let view = self.memory.view();
-        if let Some(class) = kinds.class() {
-            return self.shape_met(&view, class, kinds);
-        }
-        let shape = self.probe(&view, kinds).ok()?;
-        if let Some(packed) = kinds.all.packed() {
-            self.shape_cache.remember(packed, shape);
-        }
-        Some(shape)
+#[cold]
+fn find_shape_in_directory(store: &Store, kinds: &Kinds) -> Option<u32> {
+    let view = store.memory.view();
+    if let Some(class) = kinds.class() {
+        return classes::shape_met(store, &view, class, kinds);
     }
+    let shape = probe(store, &view, kinds).ok()?;
+    if let Some(packed) = kinds.all.packed() {
+        store.shape_cache.remember(packed, shape);
+    }
+    Some(shape)
+}
 
-    /// The number of the shape with these kinds; adds it if it is new.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LimitExceeded`] if the space has its maximum of shapes.
-    #[inline]
-    pub(crate) fn shape(&self, kinds: &Kinds) -> Result<u32, Error> {
-        match self.find_shape(kinds) {
-            Some(shape) => Ok(shape),
-            None => self.add_shape(kinds),
-        }
+/// The number of the shape with these kinds; adds it if it is new.
+///
+/// # Errors
+///
+/// [`Error::LimitExceeded`] if the space has its maximum of shapes.
+#[inline]
+pub(crate) fn shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
+    match find_shape(store, kinds) {
+        Some(shape) => Ok(shape),
+        None => add_shape(store, kinds),
     }
+}
 
-    #[cold]
-    fn add_shape(&self, kinds: &Kinds) -> Result<u32, Error> {
-        // Before the lock: it reads files.
-        headroom::refresh();
-        let section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
-        self.finish_last(section.view());
-        let place = match self.probe(section.view(), kinds) {
-            Ok(shape) => return Ok(shape),
-            Err(place) => place,
-        };
-        let shape = count(section.view());
-        let (Some(place), true) = (place, (shape as usize) < SHAPES_MAX) else {
-            return Err(Error::LimitExceeded {
-                what: "shapes (combinations of kinds)",
-                limit: SHAPES_MAX,
-            });
-        };
-        self.commit_pages(layout::shape(shape), SHAPE_BYTES)?;
-        self.commit_pages(layout::stripe(shape), layout::STRIPE_BYTES)?;
-        let names = kinds.class().map_or(&[][..], Class::encoding);
-        if !names.is_empty() {
-            self.commit_pages(layout::class(shape), layout::CLASS_PAGE_BYTES)?;
-        }
-        let view = section.view();
-        view.copy_in(layout::class(shape), names);
-        let entry = entry(view, shape);
-        for (index, chunk) in kinds.as_slice().chunks(4).enumerate() {
-            let word = chunk.iter().rev().fold(0, |word, kind| word << 8 | *kind as u32);
-            entry.init(KINDS + 4 * index, word);
-        }
-        entry.init(ARITY, u32::try_from(kinds.all.len).unwrap_or(0));
-        // Also 0: who died here before may have left another.
-        entry.init(CLASS_BYTES, u32::try_from(names.len()).unwrap_or(0));
-        Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
-        publish(view, place, shape);
-        Ok(shape)
+#[cold]
+fn add_shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
+    // Before the lock: it reads files.
+    headroom::refresh();
+    let section = Section::enter(&store.memory, head::REGISTRY_SCOPE)?;
+    finish_last(store, section.view());
+    let place = match probe(store, section.view(), kinds) {
+        Ok(shape) => return Ok(shape),
+        Err(place) => place,
+    };
+    let shape = count(section.view());
+    let (Some(place), true) = (place, (shape as usize) < SHAPES_MAX) else {
+        return Err(Error::LimitExceeded {
+            what: "shapes (combinations of kinds)",
+            limit: SHAPES_MAX,
+        });
+    };
+    commit_pages(store, layout::shape(shape), SHAPE_BYTES)?;
+    commit_pages(store, layout::stripe(shape), layout::STRIPE_BYTES)?;
+    let names = kinds.class().map_or(&[][..], Class::encoding);
+    if !names.is_empty() {
+        commit_pages(store, layout::class(shape), layout::CLASS_PAGE_BYTES)?;
     }
+    let view = section.view();
+    view.copy_in(layout::class(shape), names);
+    let entry = entry(view, shape);
+    for (index, chunk) in kinds.as_slice().chunks(4).enumerate() {
+        let word = chunk.iter().rev().fold(0, |word, kind| word << 8 | *kind as u32);
+        entry.init(KINDS + 4 * index, word);
+    }
+    entry.init(ARITY, u32::try_from(kinds.all.len).unwrap_or(0));
+    // Also 0: who died here before may have left another.
+    entry.init(CLASS_BYTES, u32::try_from(names.len()).unwrap_or(0));
+    Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
+    publish(view, place, shape);
+    Ok(shape)
+}
 
-    fn commit_pages(&self, offset: usize, bytes: usize) -> Result<(), Error> {
-        let pages = offset / PAGE * PAGE..(offset + bytes).next_multiple_of(PAGE);
-        Ok(self.memory.mapping().commit(pages)?)
-    }
+fn commit_pages(store: &Store, offset: usize, bytes: usize) -> Result<(), Error> {
+    let pages = offset / PAGE * PAGE..(offset + bytes).next_multiple_of(PAGE);
+    Ok(store.memory.mapping().commit(pages)?)
+}
 
-    /// The shapes whose tuples can match `template`, as far as kinds and arity tell.
-    pub(crate) fn fitting_shapes(&self, view: &View<'_>, template: &TemplateRef<'_>) -> Vec<u32> {
-        if let Some(kinds) = Kinds::of_template(template) {
-            return self.find_shape(&kinds).into_iter().collect();
-        }
-        let fits =
-            |shape: &u32| self.kinds_of(view, *shape).is_some_and(|kinds| kinds.fit(template));
-        if let Form::Entry(named) = template.form {
-            let mut shapes = self.shapes_named(view, named.class());
-            shapes.retain(fits);
-            return shapes;
-        }
-        (0..count(view)).filter(fits).collect()
+/// The shapes whose tuples can match `template`, as far as kinds and arity tell.
+pub(crate) fn fitting_shapes(
+    store: &Store,
+    view: &View<'_>,
+    template: &TemplateRef<'_>,
+) -> Vec<u32> {
+    if let Some(kinds) = Kinds::of_template(template) {
+        return find_shape(store, &kinds).into_iter().collect();
     }
-
-    /// Looks `kinds` up in the directory: the shape, or else the free place where it belongs, if any.
-    fn probe(&self, view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
-        let signature = kinds.signature();
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the low bits are enough for 8192 places"
-        )]
-        let start = signature as usize % DIRECTORY_ENTRIES;
-        for step in 0..DIRECTORY_ENTRIES {
-            let place = (start + step) % DIRECTORY_ENTRIES;
-            let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
-            let number = pair.word(4 * (place & 1)).load(Ordering::Acquire);
-            if number == 0 {
-                return Err(Some(place));
-            }
-            if self.kinds_of(view, number - 1).is_some_and(|found| found.are(kinds)) {
-                return Ok(number - 1);
-            }
-        }
-        Err(None)
+    let fits = |shape: &u32| kinds_of(store, view, *shape).is_some_and(|kinds| kinds.fit(template));
+    if let Form::Entry(named) = template.form {
+        let mut shapes = classes::shapes_named(store, view, named.class());
+        shapes.retain(fits);
+        return shapes;
     }
+    (0..count(view)).filter(fits).collect()
+}
 
-    /// Enters the last shape into the directory, if whoever counted it died before that.
-    fn finish_last(&self, view: &View<'_>) {
-        let Some(last) = count(view).checked_sub(1) else { return };
-        if let Some(Err(Some(place))) =
-            self.kinds_of(view, last).map(|kinds| self.probe(view, &kinds))
-        {
-            enter(view, place, last);
+/// Looks `kinds` up in the directory: the shape, or else the free place where it belongs, if any.
+fn probe(store: &Store, view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
+    let signature = kinds.signature();
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are enough for 8192 places")]
+    let start = signature as usize % DIRECTORY_ENTRIES;
+    for step in 0..DIRECTORY_ENTRIES {
+        let place = (start + step) % DIRECTORY_ENTRIES;
+        let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
+        let number = pair.word(4 * (place & 1)).load(Ordering::Acquire);
+        if number == 0 {
+            return Err(Some(place));
+        }
+        if kinds_of(store, view, number - 1).is_some_and(|found| found.are(kinds)) {
+            return Ok(number - 1);
         }
     }
+    Err(None)
+}
 
-    /// The shape with these kinds, as the directory has it.
-    pub(crate) fn listed_as(&self, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
-        self.probe(view, kinds).ok()
+/// Enters the last shape into the directory, if whoever counted it died before that.
+fn finish_last(store: &Store, view: &View<'_>) {
+    let Some(last) = count(view).checked_sub(1) else { return };
+    if let Some(Err(Some(place))) =
+        kinds_of(store, view, last).map(|kinds| probe(store, view, &kinds))
+    {
+        enter(view, place, last);
     }
+}
+
+/// The shape with these kinds, as the directory has it.
+pub(crate) fn listed_as(store: &Store, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
+    probe(store, view, kinds).ok()
 }
 
 /// Makes a filled entry findable: counts it, then enters it into the directory.
 ///
 /// Not undone, so without the log: others find a shape without the lock, and may have stored tuples under
 /// its number by the time that an undo would give the number away again. In this order, whoever found the
-/// shape in the directory also counts it. Killed in between, [`Engine::finish_last`] enters it.
+/// shape in the directory also counts it. Killed in between, [`finish_last`] enters it.
 fn publish(view: &View<'_>, place: usize, shape: u32) {
     let line: Span<'_, 64> = view.span(head::REGISTRY);
     // Release pairs with the Acquire in `count` and `probe`: the entry is filled.

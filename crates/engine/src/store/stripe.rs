@@ -16,8 +16,9 @@ use tupelo_shm::{GRANULE, Section, Span, View};
 
 use crate::base::error::Error;
 use crate::base::layout::{self, STRIPE_BYTES};
+use crate::store::Store;
 use crate::store::blocks::SIZES_COUNT;
-use crate::{Engine, time};
+use crate::time;
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
@@ -153,25 +154,23 @@ impl<'m> Stripe<'m> {
     }
 }
 
-impl Engine {
-    /// Locks the stripe of shape `shape`, as [`Engine::enter`]. Returns it, too: found once for both.
-    #[inline(always)]
-    pub(crate) fn enter_stripe(&self, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
-        let scope = scope_of(shape);
-        let (mut section, page) = Section::enter_with(&self.memory, scope)?;
-        let stripe = Stripe { page, scope };
-        if time::is_behind(stripe) {
-            drop(section);
-            section = self.enter_again(scope)?;
-        }
-        Ok((section, stripe))
+/// Locks the stripe of shape `shape`, as [`crate::time::enter`]. Returns it, too: found once for both.
+#[inline(always)]
+pub(crate) fn enter_stripe(store: &Store, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
+    let scope = scope_of(shape);
+    let (mut section, page) = Section::enter_with(&store.memory, scope)?;
+    let stripe = Stripe { page, scope };
+    if time::is_behind(stripe) {
+        drop(section);
+        section = enter_again(store, scope)?;
     }
+    Ok((section, stripe))
+}
 
-    #[cold]
-    #[inline(never)]
-    fn enter_again(&self, scope: u32) -> Result<Section<'_>, Error> {
-        self.enter(scope)
-    }
+#[cold]
+#[inline(never)]
+fn enter_again(store: &Store, scope: u32) -> Result<Section<'_>, Error> {
+    time::enter(store, scope)
 }
 
 /// The shape whose stripe `scope` is the lock of.

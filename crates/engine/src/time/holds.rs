@@ -1,7 +1,7 @@
 //! The ends of what is in somebody's hands: claims, and what open transactions have taken or locked.
 //!
 //! Nearly all of it is settled long before its time is over, so its timer is armed late: when the stripe is looked at because
-//! something is due there ([`Engine::catch_up`]). Until then the extension says when it ends, and the stripe is due no later
+//! something is due there ([`crate::time::catch_up`]). Until then the extension says when it ends, and the stripe is due no later
 //! than that. A list grows at its front, and all that is not armed is armed at once; so what is not armed is the front part
 //! of its list, and to find it costs no look at the rest.
 //!
@@ -10,14 +10,13 @@
 
 use tupelo_shm::{Section, View};
 
-use crate::Engine;
 use crate::base::error::Error;
-use crate::protocols::claim::Place;
-use crate::protocols::transaction::lock;
+use crate::protocols::claim::{Place, settle};
+use crate::protocols::transaction::{hold, lock};
 use crate::store::extension::{self, Extension, FENCE, HOLD_END_MS, LIST_PREVIOUS, TRANSACTION};
 use crate::store::record::{self, HOLDER, Header, SEQUENCE, STATE};
-use crate::store::step;
 use crate::store::stripe::{DUE_MS, Stripe};
+use crate::store::{self, Store, step};
 use crate::time::list::{self, List};
 use crate::time::wheel;
 use crate::waiters::deliver::Delivery;
@@ -33,113 +32,111 @@ pub(crate) struct Lost {
 /// The lists of what has an end of its own.
 const LISTS: [List; 3] = [List::Claimed, List::Enlisted, List::Locks];
 
-impl Engine {
-    /// Gives a record that is about to be listed its end. It has a timer that is not armed.
-    ///
-    /// # Errors
-    ///
-    /// [`crate::base::error::Need`] if the stripe has no wheel yet and there is no block for one.
-    #[inline]
-    pub(crate) fn begin_hold<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        extension: Extension<'m>,
-        end_ms: u64,
-    ) -> Result<(), Error> {
-        // Meaningless until the record is listed (R2).
-        extension.init64(HOLD_END_MS, end_ms);
-        wheel::expect(self, section, stripe, end_ms)
-    }
+/// Gives a record that is about to be listed its end. It has a timer that is not armed.
+///
+/// # Errors
+///
+/// [`crate::base::error::Need`] if the stripe has no wheel yet and there is no block for one.
+#[inline]
+pub(crate) fn begin_hold<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    extension: Extension<'m>,
+    end_ms: u64,
+) -> Result<(), Error> {
+    // Meaningless until the record is listed (R2).
+    extension.init64(HOLD_END_MS, end_ms);
+    wheel::expect(store, section, stripe, end_ms)
+}
 
-    /// Gives a listed record another end.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::begin_hold`].
-    pub(crate) fn move_hold_end<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, extension): (u32, Extension<'m>),
-        end_ms: u64,
-    ) -> Result<(), Error> {
-        wheel::set64(section, extension, HOLD_END_MS, end_ms);
-        if wheel::is_armed(extension) {
-            wheel::disarm(section, stripe, reference);
-            return wheel::arm(self, section, stripe, reference, end_ms);
-        }
-        wheel::expect(self, section, stripe, end_ms)
+/// Gives a listed record another end.
+///
+/// # Errors
+///
+/// As [`begin_hold`].
+pub(crate) fn move_hold_end<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, extension): (u32, Extension<'m>),
+    end_ms: u64,
+) -> Result<(), Error> {
+    wheel::set64(section, extension, HOLD_END_MS, end_ms);
+    if wheel::is_armed(extension) {
+        wheel::disarm(section, stripe, reference);
+        return wheel::arm(store, section, stripe, reference, end_ms);
     }
+    wheel::expect(store, section, stripe, end_ms)
+}
 
-    /// Arms the timers of all that is in somebody's hands in the stripe. May commit the section in between: from the back of
-    /// the part that is not armed, so that what is left is its front.
-    pub(crate) fn arm_holds<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-    ) -> Result<(), Error> {
-        for list in LISTS {
-            let (mut last, count) = unarmed(section.view(), stripe, list);
-            for _ in 0..count {
-                let Some((reference, extension)) = last else { break };
-                step::commit_if_full(section)?;
-                wheel::arm(self, section, stripe, reference, extension.load64(HOLD_END_MS))?;
-                last = list::extension_of(section.view(), extension.load(LIST_PREVIOUS))
-                    .map(|before| (extension.load(LIST_PREVIOUS), before));
-            }
+/// Arms the timers of all that is in somebody's hands in the stripe. May commit the section in between: from the back of
+/// the part that is not armed, so that what is left is its front.
+pub(crate) fn arm_holds<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+) -> Result<(), Error> {
+    for list in LISTS {
+        let (mut last, count) = unarmed(section.view(), stripe, list);
+        for _ in 0..count {
+            let Some((reference, extension)) = last else { break };
+            step::commit_if_full(section)?;
+            wheel::arm(store, section, stripe, reference, extension.load64(HOLD_END_MS))?;
+            last = list::extension_of(section.view(), extension.load(LIST_PREVIOUS))
+                .map(|before| (extension.load(LIST_PREVIOUS), before));
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// All that a transaction has in the stripe whose lease has ended, the oldest first; by the record at `reference`, whose timer
-    /// has fired and is armed anew: that of the one which is let go first may be another. Commits the section.
-    pub(crate) fn lost_with<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-    ) -> Result<Vec<Lost>, Error> {
-        let view = section.view();
-        let whose = |header: Header<'_>, extension: Extension<'_>| {
-            let transaction = (header.load(HOLDER), extension.load(TRANSACTION));
-            (transaction, extension.load64(HOLD_END_MS))
-        };
-        let header = record::header(view, reference);
-        let Some(extension) = extension::of(view, header) else {
-            return Err(self.damaged("a record in somebody's hands has no extension"));
-        };
-        let its = whose(header, extension);
-        let lists = [List::Enlisted, List::Locks];
-        let lost =
-            oldest_first(view, stripe, &lists, |header, extension| whose(header, extension) == its);
-        let fired = lost.iter().find(|one| one.place.reference == reference);
-        let is_there = fired.is_some_and(|one| {
-            let held = self.held_at(view, one.place, one.list);
-            held.is_some_and(|(_, fence)| fence == one.place.fence)
-        });
-        if !is_there {
-            // It would fire again and again.
-            return Err(self.damaged("a transaction has a record that is on no list"));
-        }
-        wheel::arm(self, section, stripe, reference, extension.load64(HOLD_END_MS))?;
-        section.commit()?;
-        Ok(lost)
+/// All that a transaction has in the stripe whose lease has ended, the oldest first; by the record at `reference`, whose timer
+/// has fired and is armed anew: that of the one which is let go first may be another. Commits the section.
+pub(crate) fn lost_with<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+) -> Result<Vec<Lost>, Error> {
+    let view = section.view();
+    let whose = |header: Header<'_>, extension: Extension<'_>| {
+        let transaction = (header.load(HOLDER), extension.load(TRANSACTION));
+        (transaction, extension.load64(HOLD_END_MS))
+    };
+    let header = record::header(view, reference);
+    let Some(extension) = extension::of(view, header) else {
+        return Err(store::damaged(store, "a record in somebody's hands has no extension"));
+    };
+    let its = whose(header, extension);
+    let lists = [List::Enlisted, List::Locks];
+    let lost =
+        oldest_first(view, stripe, &lists, |header, extension| whose(header, extension) == its);
+    let fired = lost.iter().find(|one| one.place.reference == reference);
+    let is_there = fired.is_some_and(|one| {
+        let held = settle::held_at(store, view, one.place, one.list);
+        held.is_some_and(|(_, fence)| fence == one.place.fence)
+    });
+    if !is_there {
+        // It would fire again and again.
+        return Err(store::damaged(store, "a transaction has a record that is on no list"));
     }
+    wheel::arm(store, section, stripe, reference, extension.load64(HOLD_END_MS))?;
+    section.commit()?;
+    Ok(lost)
+}
 
-    /// Lets go of what a transaction has lost, if it is still there.
-    pub(crate) fn lose<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        Lost { list, place, .. }: Lost,
-    ) -> Result<Delivery, Error> {
-        match self.held_at(section.view(), place, list) {
-            Some((record, fence)) if fence == place.fence => {
-                self.let_go_of(section, stripe, (record, list))
-            }
-            _ => Ok(Delivery::default()),
+/// Lets go of what a transaction has lost, if it is still there.
+pub(crate) fn lose<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    Lost { list, place, .. }: Lost,
+) -> Result<Delivery, Error> {
+    match settle::held_at(store, section.view(), place, list) {
+        Some((record, fence)) if fence == place.fence => {
+            hold::let_go_of(store, section, stripe, (record, list))
         }
+        _ => Ok(Delivery::default()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What happens by itself when its time has come (rules L1, L3, L4, K2): a lease ends, a tuple becomes visible, a
 //! claim runs out.
 //!
-//! There is no daemon. Whoever enters a stripe first lets everything happen there that is due ([`Engine::enter`]),
+//! There is no daemon. Whoever enters a stripe first lets everything happen there that is due ([`enter`]),
 //! so an operation never sees a tuple whose lease has ended, whether or not somebody has cleared it away. Blocked
 //! callers see to it that it also happens while nobody comes by ([`crate::waiters::keep`]). What most probably ends before its time
 //! has its timer armed late ([`holds`]).
@@ -17,14 +17,16 @@ use std::time::Duration;
 
 use tupelo_shm::{Section, clock};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
-use crate::protocols::claim::{self, Failure};
-use crate::recovery::provide::Gathering;
+use crate::index::links;
+use crate::operations::wait::room;
+use crate::protocols::claim::{self, Failure, dead, settle};
+use crate::protocols::lease;
+use crate::recovery::provide::{self, Gathering};
 use crate::store::record::{self, STATE};
-use crate::store::step;
 use crate::store::stripe::{DUE_MS, Stripe};
+use crate::store::{self, Store, registry, step};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::{chain, patience};
 
@@ -121,154 +123,152 @@ pub(crate) fn is_behind(stripe: Stripe<'_>) -> bool {
     is_past(stripe.page().load64(DUE_MS))
 }
 
-impl Engine {
-    /// Locks a stripe, at a moment at which everything that was due there has happened.
-    #[inline(always)]
-    pub(crate) fn enter(&self, scope: u32) -> Result<Section<'_>, Error> {
-        let section = Section::enter(&self.memory, scope)?;
-        if !is_behind(Stripe::of_scope(section.view(), scope)) {
-            return Ok(section);
-        }
-        self.enter_on_time(section, scope)
+/// Locks a stripe, at a moment at which everything that was due there has happened.
+#[inline(always)]
+pub(crate) fn enter(store: &Store, scope: u32) -> Result<Section<'_>, Error> {
+    let section = Section::enter(&store.memory, scope)?;
+    if !is_behind(Stripe::of_scope(section.view(), scope)) {
+        return Ok(section);
     }
+    enter_on_time(store, section, scope)
+}
 
-    #[cold]
-    #[inline(never)]
-    fn enter_on_time<'m>(
-        &'m self,
-        mut section: Section<'m>,
-        scope: u32,
-    ) -> Result<Section<'m>, Error> {
-        while is_behind(Stripe::of_scope(section.view(), scope)) {
-            section.finish()?;
-            self.catch_up(scope)?;
-            section = Section::enter(&self.memory, scope)?;
-        }
-        Ok(section)
+#[cold]
+#[inline(never)]
+fn enter_on_time<'m>(
+    store: &'m Store,
+    mut section: Section<'m>,
+    scope: u32,
+) -> Result<Section<'m>, Error> {
+    while is_behind(Stripe::of_scope(section.view(), scope)) {
+        section.finish()?;
+        catch_up(store, scope)?;
+        section = Section::enter(&store.memory, scope)?;
     }
+    Ok(section)
+}
 
-    /// Lets everything happen that is due in the stripe of `scope`.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says; what has happened stays.
-    #[cold]
-    pub(crate) fn catch_up(&self, scope: u32) -> Result<(), Error> {
-        let mut room = Room::Enough;
-        loop {
-            let mut wakes = Delivery::default();
-            let done = self.catch_up_once(scope, room, &mut wakes);
-            wakes.wake(self);
-            match done {
-                Err(Error::Need(need)) => {
-                    match (self.provide_late(need, Gathering::PassesOver), room) {
-                        (Err(Error::SpaceFull(_)), Room::Enough) => room = Room::ForTuples,
-                        // What needs room comes later; what gives room must not wait for it.
-                        (Err(Error::SpaceFull(_)), Room::ForTuples) => room = Room::None,
-                        (provided, _) => provided?,
-                    }
+/// Lets everything happen that is due in the stripe of `scope`.
+///
+/// # Errors
+///
+/// What the memory says; what has happened stays.
+#[cold]
+pub(crate) fn catch_up(store: &Store, scope: u32) -> Result<(), Error> {
+    let mut room = Room::Enough;
+    loop {
+        let mut wakes = Delivery::default();
+        let done = catch_up_once(store, scope, room, &mut wakes);
+        wakes.wake(store);
+        match done {
+            Err(Error::Need(need)) => {
+                match (provide::provide_late(store, need, Gathering::PassesOver), room) {
+                    (Err(Error::SpaceFull(_)), Room::Enough) => room = Room::ForTuples,
+                    // What needs room comes later; what gives room must not wait for it.
+                    (Err(Error::SpaceFull(_)), Room::ForTuples) => room = Room::None,
+                    (provided, _) => provided?,
                 }
-                done => return done,
             }
+            done => return done,
         }
     }
+}
 
-    fn catch_up_once(&self, scope: u32, room: Room, wakes: &mut Delivery) -> Result<(), Error> {
-        let now_ms = now_ms();
-        let mut section = Section::enter(&self.memory, scope)?;
-        let stripe = Stripe::of_scope(section.view(), scope);
-        patience::make_certain(&mut section, stripe, now_ms)?;
-        self.arm_holds(&mut section, stripe)?;
-        // What a transaction still has whose lease has ended.
-        let mut lost = Vec::new().into_iter();
-        loop {
-            let happened = if let Some(one) = lost.next() {
-                self.lose(&mut section, stripe, one)?
-            } else if let Some(reference) =
-                wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
-            {
-                if room != Room::None && holds::is_of_transaction(section.view(), reference) {
-                    lost = self.lost_with(&mut section, stripe, reference)?.into_iter();
-                    continue;
-                }
-                self.fire(&mut section, stripe, reference, (now_ms, room))?
-            } else if let Some(number) = patience::first_late(section.view(), stripe, now_ms) {
-                self.recall_late(&mut section, stripe, number, (now_ms, room))?
-            } else {
-                break;
-            };
-            section.commit()?;
-            wakes.join(happened);
-            if chain::is_heard(&section, stripe) || section.holds(head::ARENA_SCOPE) {
-                // A section that appends events commits once. And what comes next may need the lock of the wide waiters, which
-                // comes before that of the arena.
-                section.finish()?;
-                section = Section::enter(&self.memory, scope)?;
-                patience::make_certain(&mut section, stripe, now_ms)?;
-                // Somebody may have begun a claim meanwhile, whose timer is not armed yet.
-                self.arm_holds(&mut section, stripe)?;
+fn catch_up_once(store: &Store, scope: u32, room: Room, wakes: &mut Delivery) -> Result<(), Error> {
+    let now_ms = now_ms();
+    let mut section = Section::enter(&store.memory, scope)?;
+    let stripe = Stripe::of_scope(section.view(), scope);
+    patience::make_certain(&mut section, stripe, now_ms)?;
+    holds::arm_holds(store, &mut section, stripe)?;
+    // What a transaction still has whose lease has ended.
+    let mut lost = Vec::new().into_iter();
+    loop {
+        let happened = if let Some(one) = lost.next() {
+            holds::lose(store, &mut section, stripe, one)?
+        } else if let Some(reference) =
+            wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
+        {
+            if room != Room::None && holds::is_of_transaction(section.view(), reference) {
+                lost = holds::lost_with(store, &mut section, stripe, reference)?.into_iter();
+                continue;
             }
-        }
+            fire(store, &mut section, stripe, reference, (now_ms, room))?
+        } else if let Some(number) = patience::first_late(section.view(), stripe, now_ms) {
+            recall_late(store, &mut section, stripe, number, (now_ms, room))?
+        } else {
+            break;
+        };
         section.commit()?;
-        let handed_ms = patience::note_next(&section, stripe);
-        wheel::note_next(section.view(), stripe, handed_ms);
-        Ok(section.finish()?)
+        wakes.join(happened);
+        if chain::is_heard(&section, stripe) || section.holds(head::ARENA_SCOPE) {
+            // A section that appends events commits once. And what comes next may need the lock of the wide waiters, which
+            // comes before that of the arena.
+            section.finish()?;
+            section = Section::enter(&store.memory, scope)?;
+            patience::make_certain(&mut section, stripe, now_ms)?;
+            // Somebody may have begun a claim meanwhile, whose timer is not armed yet.
+            holds::arm_holds(store, &mut section, stripe)?;
+        }
     }
+    section.commit()?;
+    let handed_ms = patience::note_next(&section, stripe);
+    wheel::note_next(section.view(), stripe, handed_ms);
+    Ok(section.finish()?)
+}
 
-    /// Gives back what a cell was handed and has not picked up in time.
-    fn recall_late<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        number: u32,
-        (now_ms, room): (u64, Room),
-    ) -> Result<Delivery, Error> {
-        if room == Room::None {
-            patience::postpone(section.view(), number, now_ms + POSTPONED_MS);
-            return Ok(Delivery::default());
-        }
-        self.recall_handed(section, stripe, number)
+/// Gives back what a cell was handed and has not picked up in time.
+fn recall_late<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    number: u32,
+    (now_ms, room): (u64, Room),
+) -> Result<Delivery, Error> {
+    if room == Room::None {
+        patience::postpone(section.view(), number, now_ms + POSTPONED_MS);
+        return Ok(Delivery::default());
     }
+    patience::recall_handed(store, section, stripe, number)
+}
 
-    /// Does what the timer of a record was set for.
-    fn fire<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        (now_ms, room): (u64, Room),
-    ) -> Result<Delivery, Error> {
-        let header = record::header(section.view(), reference);
-        let (shape, _) = record::shape_of(header);
-        let state = header.load(STATE);
-        let kinds = self
-            .kinds_of(section.view(), shape)
-            .ok_or_else(|| self.damaged("a timer's record names a shape that does not exist"))?;
-        if state == record::LIVE {
-            return self.expire(section, stripe, reference, kinds.as_slice());
+/// Does what the timer of a record was set for.
+fn fire<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    (now_ms, room): (u64, Room),
+) -> Result<Delivery, Error> {
+    let header = record::header(section.view(), reference);
+    let (shape, _) = record::shape_of(header);
+    let state = header.load(STATE);
+    let kinds = registry::kinds_of(store, section.view(), shape).ok_or_else(|| {
+        store::damaged(store, "a timer's record names a shape that does not exist")
+    })?;
+    if state == record::LIVE {
+        return lease::expire(store, section, stripe, reference, kinds.as_slice());
+    }
+    if state == record::DEAD {
+        let told = room::tell_of_room(section)?;
+        dead::bury(store, section, stripe, reference)?;
+        links::free_record(store, section, stripe, reference)?;
+        return Ok(told);
+    }
+    if room == Room::None {
+        wheel::arm(store, section, stripe, reference, now_ms + POSTPONED_MS)?;
+        return Ok(Delivery::default());
+    }
+    match state {
+        record::DELAYED => {
+            let visible_ms = wheel::due_ms(section.view(), reference);
+            lease::reveal(store, section, stripe, (reference, visible_ms), kinds.as_slice())
         }
-        if state == record::DEAD {
-            let told = Self::tell_of_room(section)?;
-            self.bury(section, stripe, reference)?;
-            self.free_record(section, stripe, reference)?;
-            return Ok(told);
+        record::CLAIMED => {
+            let failure = Failure::Silence { pid: claim::holder_pid(store, header) };
+            let failure = (room == Room::Enough).then_some(&failure);
+            let record = record::at(section.view(), reference);
+            settle::fail_claim(store, section, stripe, record, kinds.as_slice(), failure)
         }
-        if room == Room::None {
-            wheel::arm(self, section, stripe, reference, now_ms + POSTPONED_MS)?;
-            return Ok(Delivery::default());
-        }
-        match state {
-            record::DELAYED => {
-                let visible_ms = wheel::due_ms(section.view(), reference);
-                self.reveal(section, stripe, (reference, visible_ms), kinds.as_slice())
-            }
-            record::CLAIMED => {
-                let failure = Failure::Silence { pid: claim::holder_pid(self, header) };
-                let failure = (room == Room::Enough).then_some(&failure);
-                let record = record::at(section.view(), reference);
-                self.fail_claim(section, stripe, record, kinds.as_slice(), failure)
-            }
-            _ => Err(self.damaged("a timer's record is in no state that ends")),
-        }
+        _ => Err(store::damaged(store, "a timer's record is in no state that ends")),
     }
 }

@@ -22,12 +22,12 @@ use std::collections::BTreeMap;
 
 use tupelo_shm::{Section, Span, View, Word};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::store::extension::{self, Extension, TIMER};
 use crate::store::stripe::{DUE_MS, Stripe, WHEEL};
-use crate::store::{blocks, record};
+use crate::store::{Store, blocks, record};
+use crate::waiters::keep;
 
 const DIGIT_BITS: u32 = 6;
 const SLOTS: u32 = 1 << DIGIT_BITS;
@@ -135,15 +135,15 @@ fn bit(slot: u32) -> (usize, u32) {
 ///
 /// [`crate::base::error::Need`] if the stripe has no wheel yet and there is no block for one.
 pub(crate) fn arm<'m>(
-    engine: &Engine,
+    store: &Store,
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     reference: u32,
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &engine.layout, stripe, crate::time::now_ms)?;
+    let wheel = ensure(section, &store.layout, stripe, crate::time::now_ms)?;
     link(section, wheel, reference, due_ms);
-    note_due(engine, stripe, due_ms);
+    note_due(store, stripe, due_ms);
     Ok(())
 }
 
@@ -155,28 +155,28 @@ pub(crate) fn arm<'m>(
 /// As [`arm`], which needs no more memory then.
 #[inline]
 pub(crate) fn expect<'m>(
-    engine: &Engine,
+    store: &Store,
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     due_ms: u64,
 ) -> Result<(), Error> {
     if stripe.page().load(WHEEL) == 0 {
-        ensure(section, &engine.layout, stripe, crate::time::now_ms)?;
+        ensure(section, &store.layout, stripe, crate::time::now_ms)?;
     }
-    note_due(engine, stripe, due_ms);
+    note_due(store, stripe, due_ms);
     Ok(())
 }
 
 /// As [`arm`], for a record that nobody can reach yet.
 #[inline(always)]
 pub(crate) fn arm_fresh<'m>(
-    engine: &Engine,
+    store: &Store,
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     (reference, extension): (u32, Extension<'m>),
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &engine.layout, stripe, crate::time::now_ms)?;
+    let wheel = ensure(section, &store.layout, stripe, crate::time::now_ms)?;
     let Some(place) = place_for(section.view(), wheel, reference, due_ms) else { return Ok(()) };
     // Not reachable before the wheel has it, so without the log (R2).
     let timer: Timer<'m> = extension.part(TIMER);
@@ -185,18 +185,18 @@ pub(crate) fn arm_fresh<'m>(
     timer.init(PREVIOUS, place.last);
     timer.init(SLOT, place.slot + 1);
     enter(section, wheel, place, reference);
-    note_due(engine, stripe, due_ms);
+    note_due(store, stripe, due_ms);
     Ok(())
 }
 
 /// Sees to it that the stripe is looked at when it is `due_ms`.
 #[inline]
-pub(crate) fn note_due(engine: &Engine, stripe: Stripe<'_>, due_ms: u64) {
+pub(crate) fn note_due(store: &Store, stripe: Stripe<'_>, due_ms: u64) {
     let known_ms = stripe.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {
         // A lower bound: too low does no harm, so it is not undone.
         stripe.page().init64(DUE_MS, due_ms);
-        engine.note_due(due_ms);
+        keep::note_due(store, due_ms);
     }
 }
 

@@ -24,9 +24,12 @@ use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{self, PAGE};
 use crate::base::signal;
-use crate::engine::{NEXT_FENCE, space_line};
 use crate::operations::wait::Waiter;
-use crate::waiters::{RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, patience};
+use crate::recovery::sweep;
+use crate::store::{self, NEXT_FENCE, Store, space_line};
+use crate::waiters::{
+    RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, cells, keep, patience,
+};
 
 /// What a bell's cell says that it wants: nothing that is put.
 const NOTHING: u32 = 4;
@@ -70,64 +73,58 @@ fn raised<'m>(view: &View<'m>, word: u32) -> &'m AtomicU32 {
 }
 
 /// The address of the bell with this number.
-fn address(engine: &Engine, number: u64) -> Result<SocketAddr, Error> {
-    let uuid = u128::from_be_bytes(engine.segment().identity().uuid);
+fn address(store: &Store, number: u64) -> Result<SocketAddr, Error> {
+    let uuid = u128::from_be_bytes(store.segment.identity().uuid);
     let name = format!("tupelo-{uuid:032x}-{number:x}");
     SocketAddr::from_abstract_name(name).map_err(|error| Error::System(error.to_string().into()))
 }
 
-impl Engine {
-    /// Gets a bell.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LimitExceeded`] at the maximum of waiters; [`Error::System`] if there can be no socket.
-    pub fn bell(self: &Arc<Self>) -> Result<Bell, Error> {
-        let view = self.memory.view();
-        let bits = layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES;
-        debug_assert!(bits.start.is_multiple_of(PAGE));
-        self.memory.mapping().commit_few(bits)?;
-        let id = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
-        let refused = |error: std::io::Error| Error::System(error.to_string().into());
-        let socket = UnixDatagram::bind_addr(&address(self, id)?).map_err(refused)?;
-        socket.set_nonblocking(true).map_err(refused)?;
-        let number = self.claim_cell()?;
-        let cell = cell(&view, number);
-        cell.init(WANT, NOTHING);
-        cell.init64(TICKET, id);
-        let (engine, members, socket) = (Arc::clone(self), Mutex::default(), Kept::new(socket));
-        Ok(Bell { engine, number, socket, members, fork_generation: fork_generation() })
-    }
+/// As [`crate::Engine::bell`] says.
+pub(crate) fn bell(engine: &Arc<Engine>) -> Result<Bell, Error> {
+    let view = engine.memory.view();
+    let bits = layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES;
+    debug_assert!(bits.start.is_multiple_of(PAGE));
+    engine.memory.mapping().commit_few(bits)?;
+    let id = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+    let refused = |error: std::io::Error| Error::System(error.to_string().into());
+    let socket = UnixDatagram::bind_addr(&address(engine, id)?).map_err(refused)?;
+    socket.set_nonblocking(true).map_err(refused)?;
+    let number = cells::claim_cell(engine)?;
+    let cell = cell(&view, number);
+    cell.init(WANT, NOTHING);
+    cell.init64(TICKET, id);
+    let (engine, members, socket) = (Arc::clone(engine), Mutex::default(), Kept::new(socket));
+    Ok(Bell { engine, number, socket, members, fork_generation: fork_generation() })
+}
 
-    /// Tells the owner of a cell to look: it, or its bell.
-    pub(crate) fn tell(&self, number: u32) {
-        let view = self.memory.view();
-        // Pairs with the fence in `Bell::add`: it sees what was done, or we see whom to tell.
-        fence(Ordering::SeqCst);
-        let named = cell(&view, number).load(WAKES);
-        if named & IS_BELL != 0 {
-            let (word, bit) = place_of(number);
-            raised(&view, word).fetch_or(bit, Ordering::Release);
-        }
-        let told = if named == 0 { number } else { named & !IS_BELL };
-        let cell = cell(&view, told);
-        if signal::raise(cell.word(SIGNAL)) {
-            self.ring(cell.load64(TICKET));
-        }
+/// Tells the owner of a cell to look: it, or its bell.
+pub(crate) fn tell(store: &Store, number: u32) {
+    let view = store.memory.view();
+    // Pairs with the fence in `Bell::add`: it sees what was done, or we see whom to tell.
+    fence(Ordering::SeqCst);
+    let named = cell(&view, number).load(WAKES);
+    if named & IS_BELL != 0 {
+        let (word, bit) = place_of(number);
+        raised(&view, word).fetch_or(bit, Ordering::Release);
     }
+    let told = if named == 0 { number } else { named & !IS_BELL };
+    let cell = cell(&view, told);
+    if signal::raise(cell.word(SIGNAL)) {
+        ring(store, cell.load64(TICKET));
+    }
+}
 
-    /// Sends a byte to a bell, from a socket that is made for it: to keep one would be to send from another's, if the
-    /// program has closed it.
-    #[cold]
-    fn ring(&self, id: u64) {
-        // Without a socket, which the system may refuse, the bell's owner looks a slice later.
-        let Ok(ringer) = UnixDatagram::unbound() else { return };
-        if ringer.set_nonblocking(true).is_ok()
-            && let Ok(address) = address(self, id)
-        {
-            // Refused by one that is gone, or full of bytes that nobody has read yet: both are well.
-            let _ = ringer.send_to_addr(&[1], &address);
-        }
+/// Sends a byte to a bell, from a socket that is made for it: to keep one would be to send from another's, if the
+/// program has closed it.
+#[cold]
+fn ring(store: &Store, id: u64) {
+    // Without a socket, which the system may refuse, the bell's owner looks a slice later.
+    let Ok(ringer) = UnixDatagram::unbound() else { return };
+    if ringer.set_nonblocking(true).is_ok()
+        && let Ok(address) = address(store, id)
+    {
+        // Refused by one that is gone, or full of bytes that nobody has read yet: both are well.
+        let _ = ringer.send_to_addr(&[1], &address);
     }
 }
 
@@ -143,7 +140,7 @@ impl Bell {
         fence(Ordering::SeqCst);
         // What it was told of itself is the bell's to tell from here on, once.
         if waiter.is_ready() | waiter.acknowledge() {
-            self.engine.tell(number);
+            tell(&self.engine, number);
         }
         number
     }
@@ -193,13 +190,13 @@ impl Bell {
 
     /// How long the owner may wait before it [looks around](Bell::look).
     pub fn next_look(&self) -> Duration {
-        self.engine.sleep_until_due(self.number, SLICE)
+        keep::sleep_until_due(&self.engine, self.number, SLICE)
     }
 
     /// Says that the owner does not wait any more, until it listens or sleeps again: somebody else then keeps the
     /// time. Without it, others would notice what is due a slice later.
     pub fn rest(&self) {
-        self.engine.stop_keeping(self.number);
+        keep::stop_keeping(&self.engine, self.number);
     }
 
     /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that
@@ -210,9 +207,9 @@ impl Bell {
     ///
     /// What the memory says.
     pub fn look(&self) -> Result<Vec<u32>, Error> {
-        self.engine.require_sound()?;
-        self.engine.keep_time(self.number)?;
-        self.engine.sweep_if_due()?;
+        store::require_sound(&self.engine)?;
+        keep::keep_time(&self.engine, self.number)?;
+        sweep::sweep_if_due(&self.engine)?;
         Ok(self.concerned())
     }
 
@@ -224,12 +221,12 @@ impl Bell {
     ///
     /// What the memory says.
     pub fn last_look(&self) -> Result<Vec<u32>, Error> {
-        self.engine.require_sound()?;
-        let kept = self.engine.keep_time(self.number);
+        store::require_sound(&self.engine)?;
+        let kept = keep::keep_time(&self.engine, self.number);
         // Its owner does not ask when to look next: that was before this look.
         self.rest();
         kept?;
-        self.engine.recall()?;
+        sweep::recall(&self.engine)?;
         Ok(self.concerned())
     }
 
@@ -263,9 +260,9 @@ impl Drop for Bell {
         if self.fork_generation != fork_generation() {
             return;
         }
-        self.engine.stop_keeping(self.number);
+        keep::stop_keeping(&self.engine, self.number);
         // A failure means that the space is damaged or stalled; the cell is free when this process ends.
-        let _ = self.engine.free_cell(self.number);
+        let _ = cells::free_cell(&self.engine, self.number);
     }
 }
 

@@ -5,15 +5,14 @@ use tupelo_shm::{GRANULE, Section, Span, View};
 use super::{
     Cell, HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell, stored,
 };
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{WAITERS_MAX, head};
-use crate::store::blocks;
 use crate::store::registry::Kinds;
 use crate::store::stripe::{
     SUBSCRIBED, Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
     WIDE_KNOWN,
 };
+use crate::store::{Store, blocks};
 use crate::time::wheel::set64;
 use crate::waiters::events;
 
@@ -326,52 +325,53 @@ impl<'m> Iterator for Chain<'_, 'm> {
     }
 }
 
-impl Engine {
-    /// Links a filled cell into `stripe`, whose lock the section holds. `tag_of` gives the tag of its
-    /// template under a mask.
-    pub(crate) fn file<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        number: u32,
-        mask: u32,
-        tag_of: impl Fn(u32) -> u32,
-    ) -> Result<(), Error> {
-        if stripe.page().load(WAITER_TABLE) == 0 {
-            let table = self.new_table(section, stripe)?;
-            section.set(stripe.page(), WAITER_TABLE, table);
-        }
-        let mask = count_mask(section, stripe, mask);
-        let tag = tag_of(mask);
-        let cell = cell(section.view(), number);
-        cell.init(SCOPE, stripe.scope());
-        cell.init(MASK, mask);
-        cell.init(TAG, tag);
-        let head = head_of(section.view(), stripe, tag);
-        link(section, head, number);
-        section.add(stripe.page(), WAITING, 1);
-        if watches_removals(cell) {
-            section.add(stripe.page(), WATCHING_REMOVALS, 1);
-        }
-        if is_subscription(cell) {
-            section.add(stripe.page(), SUBSCRIBED, 1);
-        }
-        Ok(())
+/// Links a filled cell into `stripe`, whose lock the section holds. `tag_of` gives the tag of its
+/// template under a mask.
+pub(crate) fn file<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    number: u32,
+    mask: u32,
+    tag_of: impl Fn(u32) -> u32,
+) -> Result<(), Error> {
+    if stripe.page().load(WAITER_TABLE) == 0 {
+        let table = new_table(store, section, stripe)?;
+        section.set(stripe.page(), WAITER_TABLE, table);
     }
+    let mask = count_mask(section, stripe, mask);
+    let tag = tag_of(mask);
+    let cell = cell(section.view(), number);
+    cell.init(SCOPE, stripe.scope());
+    cell.init(MASK, mask);
+    cell.init(TAG, tag);
+    let head = head_of(section.view(), stripe, tag);
+    link(section, head, number);
+    section.add(stripe.page(), WAITING, 1);
+    if watches_removals(cell) {
+        section.add(stripe.page(), WATCHING_REMOVALS, 1);
+    }
+    if is_subscription(cell) {
+        section.add(stripe.page(), SUBSCRIBED, 1);
+    }
+    Ok(())
+}
 
-    fn new_table<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>) -> Result<u32, Error> {
-        let block = blocks::allocate_beyond(section, &self.layout, stripe, 4 * CHAINS as usize)?;
-        let table: Span<'m, { 4 * CHAINS as usize }> = section.view().at(block);
-        for word in (0..4 * CHAINS as usize)
-            .step_by(4)
-            .filter(|word| *word != crate::store::record::FREE_NEXT)
-        {
-            table.init(word, 0);
-        }
-        // The allocator's link until now: with the log.
-        section.set(table, crate::store::record::FREE_NEXT, 0);
-        Ok(block)
+fn new_table<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+) -> Result<u32, Error> {
+    let block = blocks::allocate_beyond(section, &store.layout, stripe, 4 * CHAINS as usize)?;
+    let table: Span<'m, { 4 * CHAINS as usize }> = section.view().at(block);
+    for word in
+        (0..4 * CHAINS as usize).step_by(4).filter(|word| *word != crate::store::record::FREE_NEXT)
+    {
+        table.init(word, 0);
     }
+    // The allocator's link until now: with the log.
+    section.set(table, crate::store::record::FREE_NEXT, 0);
+    Ok(block)
 }
 
 /// Links a filled cell into the list of wide waiters, whose lock the section holds.

@@ -5,14 +5,15 @@ use tupelo_tuple::{Field, Kind};
 
 use super::stored::{self, Candidate};
 use super::{Cell, RECORD, TICKET, WANT, Want, cell, chain, patience};
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::{key, links};
 use crate::operations::put::Incoming;
+use crate::operations::wait::room;
 use crate::store::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::store::stripe::{self, HELD, Stripe, WAITING};
-use crate::store::{blocks, step};
+use crate::store::{self, Store, blocks, registry, step};
+use crate::waiters::bell;
 use crate::waiters::events::hear::{self, Listeners};
 use crate::waiters::events::{EventKind, Happening};
 
@@ -67,11 +68,11 @@ impl Delivery {
 
     /// Wakes those who got something. Called after the section, so that they find its lock free.
     #[inline]
-    pub(crate) fn wake(self, engine: &Engine) {
+    pub(crate) fn wake(self, store: &Store) {
         match self {
             Self::Nobody => {}
-            Self::Taker(taker) => engine.tell(taker),
-            Self::Served(served) => wake_all(engine, &served),
+            Self::Taker(taker) => bell::tell(store, taker),
+            Self::Served(served) => wake_all(store, &served),
         }
     }
 
@@ -95,8 +96,8 @@ impl Delivery {
 }
 
 #[cold]
-fn wake_all(engine: &Engine, served: &Served) {
-    served.wakes.iter().chain(&served.taker).for_each(|number| engine.tell(*number));
+fn wake_all(store: &Store, served: &Served) {
+    served.wakes.iter().chain(&served.taker).for_each(|number| bell::tell(store, *number));
 }
 
 /// The cells that match a tuple: everyone to be told, and the first in line to take it.
@@ -159,7 +160,7 @@ fn is_filed(cell: Cell<'_>, (mask, tag): (u32, u32)) -> bool {
 
 /// Makes a record, linked nowhere, a waiter's.
 pub(crate) fn hand_over<'m>(
-    engine: &Engine,
+    store: &Store,
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     number: u32,
@@ -172,7 +173,7 @@ pub(crate) fn hand_over<'m>(
     if cell.load(WANT) == Want::Take.number() {
         // A reader holds a copy, which is no tuple of the space.
         section.add(stripe.page(), HELD, 1);
-        patience::begin(engine, stripe, cell);
+        patience::begin(store, stripe, cell);
     }
     // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
     let before = section.focused();
@@ -190,323 +191,320 @@ pub(crate) fn hand_over<'m>(
     section.focus(before);
 }
 
-impl Engine {
-    /// As [`Engine::deliver`], for a tuple that is new in the space: it is refused if the room that it takes is
-    /// another's, who waited for it.
-    #[inline(always)]
-    pub(crate) fn deliver_new<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        incoming: &Incoming<'_>,
-    ) -> Result<Delivery, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
-            return Ok(Delivery::default());
-        }
-        if incoming.takes_room {
-            self.require_turn(section.view())?;
-        }
-        let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
-        let put = (reference, EventKind::Put.into());
-        self.deliver_to_some(section, stripe, put, fields, kinds)
+/// As [`deliver`], for a tuple that is new in the space: it is refused if the room that it takes is
+/// another's, who waited for it.
+#[inline(always)]
+pub(crate) fn deliver_new<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    incoming: &Incoming<'_>,
+) -> Result<Delivery, Error> {
+    if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
+        return Ok(Delivery::default());
     }
-
-    /// Gives a filled record that is in no list to the waiters that match it, and tells those who hear of what
-    /// happens with it.
-    #[inline(always)]
-    pub(crate) fn deliver<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, happening): (u32, Happening),
-        fields: &[Field<'_>],
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
-            return Ok(Delivery::default());
-        }
-        self.deliver_to_some(section, stripe, (reference, happening), fields, kinds)
+    if incoming.takes_room {
+        room::require_turn(store, section.view())?;
     }
+    let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
+    let put = (reference, EventKind::Put.into());
+    deliver_to_some(store, section, stripe, put, fields, kinds)
+}
 
-    #[inline(never)]
-    fn deliver_to_some<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, happening): (u32, Happening),
-        fields: &[Field<'_>],
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let occasion = Occasion { is_arrival: true, bit: happening.bit() };
-        let matching = self.matching(section, stripe, (reference, occasion), fields, kinds)?;
-        let mut served = Served { taker: None, wakes: matching.told };
-        if let Happening::Heard(kind) = happening {
-            let event = (reference, kind);
-            self.write_down(section, &matching.listeners, event, &mut served.wakes)?;
-        }
-        self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
-        if let Some((_, number)) = matching.taker {
-            self.serve_taker(section, stripe, reference, (number, &mut served))?;
-        }
-        Ok(Delivery::new(served))
+/// Gives a filled record that is in no list to the waiters that match it, and tells those who hear of what
+/// happens with it.
+#[inline(always)]
+pub(crate) fn deliver<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, happening): (u32, Happening),
+    fields: &[Field<'_>],
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
+        return Ok(Delivery::default());
     }
+    deliver_to_some(store, section, stripe, (reference, happening), fields, kinds)
+}
 
-    /// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
-    /// from it would be handed to it again, for ever.
-    pub(crate) fn require_in_line(&self, view: &View<'_>, number: u32) -> Result<(), Error> {
-        if cell(view, number).load(super::STATE) == super::LINKED {
-            return Ok(());
-        }
-        Err(self.damaged("a chain of waiters leads to one that is not in line"))
+#[inline(never)]
+fn deliver_to_some<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, happening): (u32, Happening),
+    fields: &[Field<'_>],
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let occasion = Occasion { is_arrival: true, bit: happening.bit() };
+    let matching = matching(store, section, stripe, (reference, occasion), fields, kinds)?;
+    let mut served = Served { taker: None, wakes: matching.told };
+    if let Happening::Heard(kind) = happening {
+        let event = (reference, kind);
+        hear::write_down(store, section, &matching.listeners, event, &mut served.wakes)?;
     }
-
-    /// Gives a record that is in no list to the first in line to take it.
-    fn serve_taker<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        (number, served): (u32, &mut Served),
-    ) -> Result<(), Error> {
-        step::beyond(section, SERVE_WORDS)?;
-        self.require_in_line(section.view(), number)?;
-        hand_over(self, section, stripe, number, reference);
-        served.taker = Some(number);
-        Ok(())
+    serve_readers(store, section, stripe, reference, (matching.readers, &mut served))?;
+    if let Some((_, number)) = matching.taker {
+        serve_taker(store, section, stripe, reference, (number, &mut served))?;
     }
+    Ok(Delivery::new(served))
+}
 
-    /// Gives each of the waiting readers a copy of a record.
-    fn serve_readers<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        (readers, served): (Vec<u32>, &mut Served),
-    ) -> Result<(), Error> {
-        for number in readers {
-            step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
-            self.require_in_line(section.view(), number)?;
-            let copy = self.copy_record(section, stripe, reference)?;
-            hand_over(self, section, stripe, number, copy);
-            served.wakes.push(number);
-        }
-        Ok(())
+/// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
+/// from it would be handed to it again, for ever.
+pub(crate) fn require_in_line(store: &Store, view: &View<'_>, number: u32) -> Result<(), Error> {
+    if cell(view, number).load(super::STATE) == super::LINKED {
+        return Ok(());
     }
+    Err(store::damaged(store, "a chain of waiters leads to one that is not in line"))
+}
 
-    /// Shows a record that is in no list, and that nobody may take, to those who wait to read it, and tells those who
-    /// watch.
-    pub(crate) fn show<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
-            return Ok(Delivery::default());
-        };
-        let mut served = Served { taker: None, wakes: matching.told };
-        self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
-        Ok(Delivery::new(served))
+/// Gives a record that is in no list to the first in line to take it.
+fn serve_taker<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    (number, served): (u32, &mut Served),
+) -> Result<(), Error> {
+    step::beyond(section, SERVE_WORDS)?;
+    require_in_line(store, section.view(), number)?;
+    hand_over(store, section, stripe, number, reference);
+    served.taker = Some(number);
+    Ok(())
+}
+
+/// Gives each of the waiting readers a copy of a record.
+fn serve_readers<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    (readers, served): (Vec<u32>, &mut Served),
+) -> Result<(), Error> {
+    for number in readers {
+        step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
+        require_in_line(store, section.view(), number)?;
+        let copy = copy_record(store, section, stripe, reference)?;
+        hand_over(store, section, stripe, number, copy);
+        served.wakes.push(number);
     }
+    Ok(())
+}
 
-    /// Whether a cell of a stripe may match, by the tags alone.
-    #[inline(never)]
-    pub(crate) fn may_be_awaited(
-        &self,
-        view: &View<'_>,
-        stripe: Stripe<'_>,
-        fields: &[Field<'_>],
-    ) -> bool {
-        chain::masks_in_use(stripe).any(|mask| {
-            let tag = key::tag_of_fields(fields, mask, self.seed);
-            chain::filed(view, stripe, tag).any(|(_, cell)| is_filed(cell, (mask, tag)))
-        })
-    }
+/// Shows a record that is in no list, and that nobody may take, to those who wait to read it, and tells those who
+/// watch.
+pub(crate) fn show<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let Some(matching) = matching_filled(store, section, stripe, reference, kinds)? else {
+        return Ok(Delivery::default());
+    };
+    let mut served = Served { taker: None, wakes: matching.told };
+    serve_readers(store, section, stripe, reference, (matching.readers, &mut served))?;
+    Ok(Delivery::new(served))
+}
 
-    /// Shows `found` the cells of a stripe that match and care: one chain per mask in use is looked at.
-    #[inline(always)]
-    pub(crate) fn each_filed(
-        &self,
-        view: &View<'_>,
-        stripe: Stripe<'_>,
-        (record, fields): (Candidate<'_>, &[Field<'_>]),
-        cares: impl Fn(Cell<'_>) -> bool,
-        mut found: impl FnMut(u32),
-    ) {
-        for mask in chain::masks_in_use(stripe) {
-            let tag = key::tag_of_fields(fields, mask, self.seed);
-            for (number, cell) in chain::filed(view, stripe, tag) {
-                if is_filed(cell, (mask, tag)) && cares(cell) && stored::matches(view, cell, record)
-                {
-                    found(number);
-                }
-            }
-        }
-    }
+/// Whether a cell of a stripe may match, by the tags alone.
+#[inline(never)]
+pub(crate) fn may_be_awaited(
+    store: &Store,
+    view: &View<'_>,
+    stripe: Stripe<'_>,
+    fields: &[Field<'_>],
+) -> bool {
+    chain::masks_in_use(stripe).any(|mask| {
+        let tag = key::tag_of_fields(fields, mask, store.seed);
+        chain::filed(view, stripe, tag).any(|(_, cell)| is_filed(cell, (mask, tag)))
+    })
+}
 
-    /// Shows `found` the cells of wide waiters that match and care, in a section that holds their lock and that of the stripe.
-    #[inline(always)]
-    pub(crate) fn each_wide(
-        &self,
-        view: &View<'_>,
-        stripe: Stripe<'_>,
-        record: Candidate<'_>,
-        cares: impl Fn(Cell<'_>) -> bool,
-        mut found: impl FnMut(u32),
-    ) {
-        for (number, cell) in chain::wide(view) {
-            if cares(cell) && stored::matches(view, cell, record) {
+/// Shows `found` the cells of a stripe that match and care: one chain per mask in use is looked at.
+#[inline(always)]
+pub(crate) fn each_filed(
+    store: &Store,
+    view: &View<'_>,
+    stripe: Stripe<'_>,
+    (record, fields): (Candidate<'_>, &[Field<'_>]),
+    cares: impl Fn(Cell<'_>) -> bool,
+    mut found: impl FnMut(u32),
+) {
+    for mask in chain::masks_in_use(stripe) {
+        let tag = key::tag_of_fields(fields, mask, store.seed);
+        for (number, cell) in chain::filed(view, stripe, tag) {
+            if is_filed(cell, (mask, tag)) && cares(cell) && stored::matches(view, cell, record) {
                 found(number);
             }
         }
-        if chain::can_note_wide(view, stripe) {
-            self.note_wide(view, stripe);
+    }
+}
+
+/// Shows `found` the cells of wide waiters that match and care, in a section that holds their lock and that of the stripe.
+#[inline(always)]
+pub(crate) fn each_wide(
+    store: &Store,
+    view: &View<'_>,
+    stripe: Stripe<'_>,
+    record: Candidate<'_>,
+    cares: impl Fn(Cell<'_>) -> bool,
+    mut found: impl FnMut(u32),
+) {
+    for (number, cell) in chain::wide(view) {
+        if cares(cell) && stored::matches(view, cell, record) {
+            found(number);
         }
     }
-
-    /// Notes in a stripe whether one of the wide waiters could match its tuples.
-    #[cold]
-    #[inline(never)]
-    fn note_wide(&self, view: &View<'_>, stripe: Stripe<'_>) {
-        if let Some(kinds) = self.kinds_of(view, stripe.page().load(stripe::SHAPE)) {
-            chain::note_wide(view, stripe, &kinds);
-        }
+    if chain::can_note_wide(view, stripe) {
+        note_wide(store, view, stripe);
     }
+}
 
-    /// The cells that match and care: those of the stripe, and those of wide waiters.
-    fn matching<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, occasion): (u32, Occasion),
-        fields: &[Field<'_>],
-        kinds: &[Kind],
-    ) -> Result<Matching, Error> {
-        let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
-        let record = Candidate { reference, kinds, class };
-        let mut matching = Matching::default();
+/// Notes in a stripe whether one of the wide waiters could match its tuples.
+#[cold]
+#[inline(never)]
+fn note_wide(store: &Store, view: &View<'_>, stripe: Stripe<'_>) {
+    if let Some(kinds) = registry::kinds_of(store, view, stripe.page().load(stripe::SHAPE)) {
+        chain::note_wide(view, stripe, &kinds);
+    }
+}
+
+/// The cells that match and care: those of the stripe, and those of wide waiters.
+fn matching<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, occasion): (u32, Occasion),
+    fields: &[Field<'_>],
+    kinds: &[Kind],
+) -> Result<Matching, Error> {
+    let class = registry::class_of(store, section.view(), stripe.page().load(stripe::SHAPE));
+    let record = Candidate { reference, kinds, class };
+    let mut matching = Matching::default();
+    let view = section.view();
+    let cares = |cell: Cell<'_>| occasion.concerns(cell);
+    each_filed(store, view, stripe, (record, fields), cares, |number| matching.add(view, number));
+    if chain::concerns_wide(section, stripe) {
+        chain::enter_wide(section)?;
         let view = section.view();
-        let cares = |cell: Cell<'_>| occasion.concerns(cell);
-        self.each_filed(view, stripe, (record, fields), cares, |number| matching.add(view, number));
-        if chain::concerns_wide(section, stripe) {
-            chain::enter_wide(section)?;
-            let view = section.view();
-            self.each_wide(view, stripe, record, cares, |number| matching.add(view, number));
-        }
-        Ok(matching)
+        each_wide(store, view, stripe, record, cares, |number| matching.add(view, number));
     }
+    Ok(matching)
+}
 
-    /// A copy of a record, for a reader that waited.
-    pub(crate) fn copy_record<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-    ) -> Result<u32, Error> {
-        let header = record::header(section.view(), reference);
-        let bytes = record::HEADER_BYTES + record::image_bytes(header);
-        if !section.view().reaches(reference as usize * GRANULE, bytes) {
-            return Err(self.damaged("a tuple is longer than its space"));
-        }
-        let copy = blocks::allocate_beyond(section, &self.layout, stripe, bytes)?;
-        let target = record::header(section.view(), copy);
-        target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
-        target.init(SHAPE, header.load(SHAPE) & !record::EXTENDED_INSIDE);
-        target.init64(SEQUENCE, header.load64(SEQUENCE));
-        target.init(record::EXTENSION, 0);
-        record::copy_image(section.view(), reference, copy);
-        Ok(copy)
+/// A copy of a record, for a reader that waited.
+pub(crate) fn copy_record<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+) -> Result<u32, Error> {
+    let header = record::header(section.view(), reference);
+    let bytes = record::HEADER_BYTES + record::image_bytes(header);
+    if !section.view().reaches(reference as usize * GRANULE, bytes) {
+        return Err(store::damaged(store, "a tuple is longer than its space"));
     }
+    let copy = blocks::allocate_beyond(section, &store.layout, stripe, bytes)?;
+    let target = record::header(section.view(), copy);
+    target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
+    target.init(SHAPE, header.load(SHAPE) & !record::EXTENDED_INSIDE);
+    target.init64(SEQUENCE, header.load64(SEQUENCE));
+    target.init(record::EXTENSION, 0);
+    record::copy_image(section.view(), reference, copy);
+    Ok(copy)
+}
 
-    /// Tells those who watch for such a tuple, which is there: it may be had by one of them now.
-    pub(crate) fn tell_watchers<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
-            return Ok(Delivery::default());
-        };
-        Ok(Delivery::new(Served { taker: None, wakes: matching.told }))
-    }
+/// Tells those who watch for such a tuple, which is there: it may be had by one of them now.
+pub(crate) fn tell_watchers<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let Some(matching) = matching_filled(store, section, stripe, reference, kinds)? else {
+        return Ok(Delivery::default());
+    };
+    Ok(Delivery::new(Served { taker: None, wakes: matching.told }))
+}
 
-    /// Gives a record that is in its lists to the first in line to take it, if anybody is, and tells those who watch. Who
-    /// wants to read it has it already. It leaves the lists only if it is taken: its links must not be filled anew in a
-    /// section that has found them in use (R2).
-    pub(crate) fn offer<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
-            return Ok(Delivery::default());
-        };
-        let mut served = Served { taker: None, wakes: matching.told };
-        if let Some((_, number)) = matching.taker {
-            step::begin(section)?;
-            links::unlink(section, stripe, reference);
-            self.serve_taker(section, stripe, reference, (number, &mut served))?;
-        }
-        Ok(Delivery::new(served))
+/// Gives a record that is in its lists to the first in line to take it, if anybody is, and tells those who watch. Who
+/// wants to read it has it already. It leaves the lists only if it is taken: its links must not be filled anew in a
+/// section that has found them in use (R2).
+pub(crate) fn offer<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let Some(matching) = matching_filled(store, section, stripe, reference, kinds)? else {
+        return Ok(Delivery::default());
+    };
+    let mut served = Served { taker: None, wakes: matching.told };
+    if let Some((_, number)) = matching.taker {
+        step::begin(section)?;
+        links::unlink(section, stripe, reference);
+        serve_taker(store, section, stripe, reference, (number, &mut served))?;
     }
+    Ok(Delivery::new(served))
+}
 
-    /// The waiters that match a filled record; `None` if nobody waits.
-    fn matching_filled<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[Kind],
-    ) -> Result<Option<Matching>, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
-            return Ok(None);
-        }
-        let mut copy = record::ImageBuffer::new();
-        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        let occasion = Occasion { is_arrival: true, bit: Happening::Unheard.bit() };
-        let matching = self.matching(section, stripe, (reference, occasion), &fields, kinds)?;
-        Ok(Some(matching))
+/// The waiters that match a filled record; `None` if nobody waits.
+fn matching_filled<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+    kinds: &[Kind],
+) -> Result<Option<Matching>, Error> {
+    if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
+        return Ok(None);
     }
+    let mut copy = record::ImageBuffer::new();
+    let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+    let occasion = Occasion { is_arrival: true, bit: Happening::Unheard.bit() };
+    let matching = matching(store, section, stripe, (reference, occasion), &fields, kinds)?;
+    Ok(Some(matching))
+}
 
-    /// Tells those who wait for the removal of such a tuple, and those who hear of what happens with it. Called inside
-    /// the section that removes it; the wake-ups follow after the section.
-    #[inline]
-    pub(crate) fn told_of_removal<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, kind): (u32, EventKind),
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        if !chain::watching_removals(section, stripe) {
-            return Ok(Delivery::default());
-        }
-        self.tell_of_removal(section, stripe, (reference, kind), kinds)
+/// Tells those who wait for the removal of such a tuple, and those who hear of what happens with it. Called inside
+/// the section that removes it; the wake-ups follow after the section.
+#[inline]
+pub(crate) fn told_of_removal<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, kind): (u32, EventKind),
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    if !chain::watching_removals(section, stripe) {
+        return Ok(Delivery::default());
     }
+    tell_of_removal(store, section, stripe, (reference, kind), kinds)
+}
 
-    #[cold]
-    fn tell_of_removal<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (reference, kind): (u32, EventKind),
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let mut copy = record::ImageBuffer::new();
-        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        let occasion = Occasion { is_arrival: false, bit: Happening::from(kind).bit() };
-        let matching = self.matching(section, stripe, (reference, occasion), &fields, kinds)?;
-        let mut wakes = matching.told;
-        if section.holds(head::WIDE_SCOPE) {
-            wakes.extend(Self::give_turn(section.view()));
-        }
-        self.write_down(section, &matching.listeners, (reference, kind), &mut wakes)?;
-        Ok(Delivery::new(Served { taker: None, wakes }))
+#[cold]
+fn tell_of_removal<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, kind): (u32, EventKind),
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let mut copy = record::ImageBuffer::new();
+    let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+    let occasion = Occasion { is_arrival: false, bit: Happening::from(kind).bit() };
+    let matching = matching(store, section, stripe, (reference, occasion), &fields, kinds)?;
+    let mut wakes = matching.told;
+    if section.holds(head::WIDE_SCOPE) {
+        wakes.extend(room::give_turn(section.view()));
     }
+    hear::write_down(store, section, &matching.listeners, (reference, kind), &mut wakes)?;
+    Ok(Delivery::new(Served { taker: None, wakes }))
 }

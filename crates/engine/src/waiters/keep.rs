@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use tupelo_shm::{Section, Span, View};
 
-use crate::Engine;
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::base::signal;
-use crate::store::registry;
 use crate::store::stripe::{DUE_MS, Stripe, scope_of};
-use crate::time::{is_behind, is_past, now_ms};
-use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, cells, chain};
+use crate::store::{Store, passage, registry};
+use crate::time::{self, is_behind, is_past, now_ms};
+use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, bell, cells, chain};
 
 /// When the next timer is due, in milliseconds (two words); 0: never.
 const EARLIEST_MS: usize = 0;
@@ -98,179 +97,177 @@ fn stands_in(view: &View<'_>, number: u32) -> bool {
     (known == kept_by || is_better()) && replace(word, known, number)
 }
 
-impl Engine {
-    /// Notes that a timer is due at `due_ms`. If that is the earliest of the space, those who keep the time are told.
-    pub(crate) fn note_due(&self, due_ms: u64) {
-        let view = self.memory.view();
-        if !lower(earliest(&view), due_ms) || !is_soon(due_ms) {
-            return;
-        }
-        match keeper(&view).load(Ordering::Relaxed) {
-            0 => self.appoint(),
-            number => self.tell(number),
-        }
-        match deputy(&view).load(Ordering::Relaxed) {
-            0 => {}
-            number => self.tell(number),
-        }
+/// Notes that a timer is due at `due_ms`. If that is the earliest of the space, those who keep the time are told.
+pub(crate) fn note_due(store: &Store, due_ms: u64) {
+    let view = store.memory.view();
+    if !lower(earliest(&view), due_ms) || !is_soon(due_ms) {
+        return;
     }
-
-    /// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
-    fn appoint(&self) {
-        let view = self.memory.view();
-        let second = Some(deputy(&view).load(Ordering::Relaxed)).filter(|number| *number != 0);
-        let mut all = second.into_iter().chain(1..=cells::used(&view));
-        let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
-        if replace(keeper(&view), 0, number) {
-            self.tell(number);
-        }
+    match keeper(&view).load(Ordering::Relaxed) {
+        0 => appoint(store),
+        number => bell::tell(store, number),
     }
-
-    /// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does, and if nobody is the deputy of
-    /// who does it is.
-    pub(crate) fn sleep_until_due(&self, number: u32, slice: Duration) -> Duration {
-        let view = self.memory.view();
-        let word = keeper(&view);
-        let later_ms = if word.load(Ordering::Relaxed) == number || replace(word, 0, number) {
-            gives_up(deputy(&view), number);
-            0
-        } else if stands_in(&view, number) {
-            DEPUTY_LATER_MS
-        } else {
-            return slice;
-        };
-        match earliest(&view).load(Ordering::Acquire) {
-            0 => slice,
-            due_ms => {
-                let look_ms = due_ms.saturating_add(later_ms);
-                slice.min(Duration::from_millis(look_ms.saturating_sub(now_ms())))
-            }
-        }
+    match deputy(&view).load(Ordering::Relaxed) {
+        0 => {}
+        number => bell::tell(store, number),
     }
+}
 
-    /// Lets everything happen that is due in the space, if anything is; the owner of cell `number` looked.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::catch_up`].
-    pub(crate) fn keep_time(&self, number: u32) -> Result<(), Error> {
-        let view = self.memory.view();
-        let due_ms = earliest(&view).load(Ordering::Acquire);
-        if !is_past(due_ms) {
-            return Ok(());
-        }
-        let word = earliest(&view);
-        // Whoever comes later finds nothing due, or what was noted since; a deputy, that it is not done yet.
-        let later_ms = due_ms.saturating_add(DEPUTY_LATER_MS);
-        if word.compare_exchange(due_ms, later_ms, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return Ok(());
-        }
-        // The keeper may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
-        keeper(&view).store(number, Ordering::Relaxed);
-        if is_past(due_ms.saturating_add(2 * DEPUTY_LATER_MS)) {
-            deputy(&view).store(0, Ordering::Relaxed);
-        }
-        let done = self.catch_up_where_free();
-        // Fails if something earlier was noted, or somebody else is at it.
-        let _ = word.compare_exchange(later_ms, 0, Ordering::AcqRel, Ordering::Relaxed);
-        // What could not happen is still due: that is looked at again, but not at once.
-        let is_left = *done.as_ref().unwrap_or(&true);
-        self.note_due_from(if is_left { now_ms() + DEPUTY_LATER_MS } else { 0 });
-        done.map(|_| ())
+/// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
+fn appoint(store: &Store) {
+    let view = store.memory.view();
+    let second = Some(deputy(&view).load(Ordering::Relaxed)).filter(|number| *number != 0);
+    let mut all = second.into_iter().chain(1..=cells::used(&view));
+    let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
+    if replace(keeper(&view), 0, number) {
+        bell::tell(store, number);
     }
+}
 
-    /// As [`Engine::catch_up_all`], for who waits for something else: passes over a stripe in which somebody stays, who may be
-    /// stopped. Who is inside there, or comes after, sees to it. Returns whether there is one.
-    fn catch_up_where_free(&self) -> Result<bool, Error> {
-        let view = self.memory.view();
-        let mut is_left = false;
-        for shape in 0..registry::count(&view) {
-            if !is_behind(Stripe::of_shape(&view, shape)) {
-                continue;
-            }
-            if self.is_passable(scope_of(shape))? {
-                self.catch_up(scope_of(shape))?;
-            } else {
-                is_left = true;
-            }
-        }
-        Ok(is_left)
-    }
-
-    /// Whether anything in the space is due.
-    pub(crate) fn anything_is_due(&self) -> bool {
-        let view = self.memory.view();
-        (0..registry::count(&view)).any(|shape| is_behind(Stripe::of_shape(&view, shape)))
-    }
-
-    /// Lets everything happen that is due in the space.
-    pub(crate) fn catch_up_all(&self) -> Result<(), Error> {
-        let view = self.memory.view();
-        for shape in 0..registry::count(&view) {
-            if is_behind(Stripe::of_shape(&view, shape)) {
-                self.catch_up(scope_of(shape))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks for everything that is due in the space to happen, before a tuple is put that those who wait for tuples of
-    /// several shapes could get: what was due in another stripe, where nobody has been since, was there before it (T6).
-    #[inline]
-    pub(crate) fn require_time_for_wide(
-        &self,
-        section: &Section<'_>,
-        stripe: Stripe<'_>,
-    ) -> Result<(), Error> {
-        if chain::concerns_wide(section, stripe) && self.anything_is_due() {
-            return Err(Need::Time.into());
-        }
-        Ok(())
-    }
-
-    /// As [`Engine::require_time_for_wide`], for a section that the wide waiters concern: locks them, too. Passes it on by value, so
-    /// that it has no address in its caller.
-    #[inline(never)]
-    pub(crate) fn enter_wide_on_time<'m>(
-        &'m self,
-        mut section: Section<'m>,
-    ) -> Result<Section<'m>, Error> {
-        if self.anything_is_due() {
-            return Err(Need::Time.into());
-        }
-        chain::enter_wide(&mut section)?;
-        Ok(section)
-    }
-
-    /// As [`Engine::require_time_for_wide`], before an operation of any length: it is not begun anew for what is due
-    /// while it goes on.
-    #[inline]
-    pub(crate) fn keep_time_for_wide(&self) -> Result<(), Error> {
-        if chain::counts_any_wide(&self.memory.view()) { self.catch_up_all() } else { Ok(()) }
-    }
-
-    /// Notes the earliest timer of the space anew: who cleared the note may have died over it.
-    pub(crate) fn note_all_due(&self) {
-        self.note_due_from(0);
-    }
-
-    /// As [`Engine::note_all_due`], with what is overdue as due at that time.
-    fn note_due_from(&self, from_ms: u64) {
-        let view = self.memory.view();
-        let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
-        let due = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0);
-        if let Some(due_ms) = due.map(|due_ms| not_before(due_ms, from_ms)).min() {
-            lower(earliest(&view), due_ms);
-        }
-    }
-
-    /// The owner of a cell sleeps no more: if it kept the time, somebody else has to.
-    pub(crate) fn stop_keeping(&self, number: u32) {
-        let view = self.memory.view();
+/// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does, and if nobody is the deputy of
+/// who does it is.
+pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Duration {
+    let view = store.memory.view();
+    let word = keeper(&view);
+    let later_ms = if word.load(Ordering::Relaxed) == number || replace(word, 0, number) {
         gives_up(deputy(&view), number);
-        if gives_up(keeper(&view), number) && is_soon(earliest(&view).load(Ordering::Acquire)) {
-            self.appoint();
+        0
+    } else if stands_in(&view, number) {
+        DEPUTY_LATER_MS
+    } else {
+        return slice;
+    };
+    match earliest(&view).load(Ordering::Acquire) {
+        0 => slice,
+        due_ms => {
+            let look_ms = due_ms.saturating_add(later_ms);
+            slice.min(Duration::from_millis(look_ms.saturating_sub(now_ms())))
         }
+    }
+}
+
+/// Lets everything happen that is due in the space, if anything is; the owner of cell `number` looked.
+///
+/// # Errors
+///
+/// As [`crate::time::catch_up`].
+pub(crate) fn keep_time(store: &Store, number: u32) -> Result<(), Error> {
+    let view = store.memory.view();
+    let due_ms = earliest(&view).load(Ordering::Acquire);
+    if !is_past(due_ms) {
+        return Ok(());
+    }
+    let word = earliest(&view);
+    // Whoever comes later finds nothing due, or what was noted since; a deputy, that it is not done yet.
+    let later_ms = due_ms.saturating_add(DEPUTY_LATER_MS);
+    if word.compare_exchange(due_ms, later_ms, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        return Ok(());
+    }
+    // The keeper may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
+    keeper(&view).store(number, Ordering::Relaxed);
+    if is_past(due_ms.saturating_add(2 * DEPUTY_LATER_MS)) {
+        deputy(&view).store(0, Ordering::Relaxed);
+    }
+    let done = catch_up_where_free(store);
+    // Fails if something earlier was noted, or somebody else is at it.
+    let _ = word.compare_exchange(later_ms, 0, Ordering::AcqRel, Ordering::Relaxed);
+    // What could not happen is still due: that is looked at again, but not at once.
+    let is_left = *done.as_ref().unwrap_or(&true);
+    note_due_from(store, if is_left { now_ms() + DEPUTY_LATER_MS } else { 0 });
+    done.map(|_| ())
+}
+
+/// As [`catch_up_all`], for who waits for something else: passes over a stripe in which somebody stays, who may be
+/// stopped. Who is inside there, or comes after, sees to it. Returns whether there is one.
+fn catch_up_where_free(store: &Store) -> Result<bool, Error> {
+    let view = store.memory.view();
+    let mut is_left = false;
+    for shape in 0..registry::count(&view) {
+        if !is_behind(Stripe::of_shape(&view, shape)) {
+            continue;
+        }
+        if passage::is_passable(store, scope_of(shape))? {
+            time::catch_up(store, scope_of(shape))?;
+        } else {
+            is_left = true;
+        }
+    }
+    Ok(is_left)
+}
+
+/// Whether anything in the space is due.
+pub(crate) fn anything_is_due(store: &Store) -> bool {
+    let view = store.memory.view();
+    (0..registry::count(&view)).any(|shape| is_behind(Stripe::of_shape(&view, shape)))
+}
+
+/// Lets everything happen that is due in the space.
+pub(crate) fn catch_up_all(store: &Store) -> Result<(), Error> {
+    let view = store.memory.view();
+    for shape in 0..registry::count(&view) {
+        if is_behind(Stripe::of_shape(&view, shape)) {
+            time::catch_up(store, scope_of(shape))?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks for everything that is due in the space to happen, before a tuple is put that those who wait for tuples of
+/// several shapes could get: what was due in another stripe, where nobody has been since, was there before it (T6).
+#[inline]
+pub(crate) fn require_time_for_wide(
+    store: &Store,
+    section: &Section<'_>,
+    stripe: Stripe<'_>,
+) -> Result<(), Error> {
+    if chain::concerns_wide(section, stripe) && anything_is_due(store) {
+        return Err(Need::Time.into());
+    }
+    Ok(())
+}
+
+/// As [`require_time_for_wide`], for a section that the wide waiters concern: locks them, too. Passes it on by value, so
+/// that it has no address in its caller.
+#[inline(never)]
+pub(crate) fn enter_wide_on_time<'m>(
+    store: &'m Store,
+    mut section: Section<'m>,
+) -> Result<Section<'m>, Error> {
+    if anything_is_due(store) {
+        return Err(Need::Time.into());
+    }
+    chain::enter_wide(&mut section)?;
+    Ok(section)
+}
+
+/// As [`require_time_for_wide`], before an operation of any length: it is not begun anew for what is due
+/// while it goes on.
+#[inline]
+pub(crate) fn keep_time_for_wide(store: &Store) -> Result<(), Error> {
+    if chain::counts_any_wide(&store.memory.view()) { catch_up_all(store) } else { Ok(()) }
+}
+
+/// Notes the earliest timer of the space anew: who cleared the note may have died over it.
+pub(crate) fn note_all_due(store: &Store) {
+    note_due_from(store, 0);
+}
+
+/// As [`note_all_due`], with what is overdue as due at that time.
+fn note_due_from(store: &Store, from_ms: u64) {
+    let view = store.memory.view();
+    let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
+    let due = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0);
+    if let Some(due_ms) = due.map(|due_ms| not_before(due_ms, from_ms)).min() {
+        lower(earliest(&view), due_ms);
+    }
+}
+
+/// The owner of a cell sleeps no more: if it kept the time, somebody else has to.
+pub(crate) fn stop_keeping(store: &Store, number: u32) {
+    let view = store.memory.view();
+    gives_up(deputy(&view), number);
+    if gives_up(keeper(&view), number) && is_soon(earliest(&view).load(Ordering::Acquire)) {
+        appoint(store);
     }
 }
 
@@ -289,7 +286,7 @@ mod tests {
         let terms = |ms| LeaseTerms { lease: Some(Duration::from_millis(ms)), after: None };
         engine.put_leased(&[Field::Int(1)], &terms(1)).unwrap();
         engine.put_leased(&[Field::Str("later")], &terms(100_000)).unwrap();
-        while !engine.anything_is_due() {
+        while !anything_is_due(&engine) {
             std::thread::yield_now();
         }
         let view = engine.memory.view();
@@ -298,7 +295,7 @@ mod tests {
             [(next_ms - 50_000, next_ms - 50_000), (next_ms + 50_000, next_ms)]
         {
             earliest(&view).store(0, Ordering::Relaxed);
-            engine.note_due_from(look_again_ms);
+            note_due_from(&engine, look_again_ms);
             assert_eq!(earliest(&view).load(Ordering::Relaxed), noted_ms);
         }
     }

@@ -22,13 +22,12 @@ use super::{
     Cell, OWNED, PATIENCE_MS, PICK_UP_MS, RECORD, SCOPE, STATE, TICKET, WANT, Want, cell, cells,
     chain,
 };
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::operations::wait::Waiter;
-use crate::recovery::held::Held;
-use crate::store::record;
+use crate::recovery::held::{self, Held};
 use crate::store::stripe::{self, HANDED_DUE_MS, Stripe};
+use crate::store::{self, Store, record, registry};
 use crate::time::{self, wheel};
 use crate::waiters::events::Happening;
 
@@ -71,7 +70,7 @@ pub(crate) fn write(cell: Cell<'_>, patience: Patience) {
 }
 
 /// The time of what was handed over to a cell begins, if it has one.
-pub(crate) fn begin(engine: &Engine, stripe: Stripe<'_>, cell: Cell<'_>) {
+pub(crate) fn begin(store: &Store, stripe: Stripe<'_>, cell: Cell<'_>) {
     let patience_ms = cell.load64(PATIENCE_MS);
     if patience_ms != 0 {
         // Means nothing unless the cell has a record (R2).
@@ -86,7 +85,7 @@ pub(crate) fn begin(engine: &Engine, stripe: Stripe<'_>, cell: Cell<'_>) {
         // A lower bound, as that of the wheel: too low does no harm.
         stripe.page().init64(HANDED_DUE_MS, pick_up_ms);
     }
-    wheel::note_due(engine, stripe, pick_up_ms);
+    wheel::note_due(store, stripe, pick_up_ms);
 }
 
 /// The cells that were handed a tuple of the stripe's shape which nobody has picked up, and the records.
@@ -162,50 +161,47 @@ pub(crate) fn has_lost(cell: Cell<'_>) -> bool {
         && cell.load(SCOPE) != 0
 }
 
-impl Engine {
-    /// As [`Engine::lock_held`], of what a cell was handed.
-    pub(crate) fn lock_handed(
-        &self,
-        number: u32,
-        on_time: bool,
-    ) -> Result<Option<Held<'_>>, Error> {
-        let record = || cell(&self.memory.view(), number).load(RECORD);
-        while let Some(mut held) = self.lock_held(record, on_time)? {
-            if is_of_wide(cell(held.section.view(), number)) {
-                chain::enter_wide(&mut held.section)?;
-            }
-            if record() == held.reference {
-                return Ok(Some(held));
-            }
-            // Somebody has died over taking it back, or has just done so.
+/// As [`crate::recovery::held::lock_held`], of what a cell was handed.
+pub(crate) fn lock_handed(
+    store: &Store,
+    number: u32,
+    on_time: bool,
+) -> Result<Option<Held<'_>>, Error> {
+    let record = || cell(&store.memory.view(), number).load(RECORD);
+    while let Some(mut held) = held::lock_held(store, record, on_time)? {
+        if is_of_wide(cell(held.section.view(), number)) {
+            chain::enter_wide(&mut held.section)?;
         }
-        Ok(None)
+        if record() == held.reference {
+            return Ok(Some(held));
+        }
+        // Somebody has died over taking it back, or has just done so.
     }
+    Ok(None)
+}
 
-    /// Gives what a cell was handed, and has not picked up in time, to the next in line, or back to its place.
-    pub(crate) fn recall_handed<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        number: u32,
-    ) -> Result<Delivery, Error> {
-        let shape = stripe.page().load(stripe::SHAPE);
-        let kinds = self
-            .kinds_of(section.view(), shape)
-            .ok_or_else(|| self.damaged("a stripe is of no shape that exists"))?;
-        let cell = cell(section.view(), number);
-        let before = section.focused();
-        if cell.load(SCOPE) == head::WIDE_SCOPE {
-            chain::enter_wide(section)?;
-            section.focus(head::WIDE_SCOPE);
-        }
-        let back = (cell.load(RECORD), Happening::Unheard);
-        section.set(cell, RECORD, 0);
-        section.focus(before);
-        let mut delivery = self.give_back(section, stripe, back, kinds.as_slice())?;
-        delivery.also_wake(number);
-        Ok(delivery)
+/// Gives what a cell was handed, and has not picked up in time, to the next in line, or back to its place.
+pub(crate) fn recall_handed<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    number: u32,
+) -> Result<Delivery, Error> {
+    let shape = stripe.page().load(stripe::SHAPE);
+    let kinds = registry::kinds_of(store, section.view(), shape)
+        .ok_or_else(|| store::damaged(store, "a stripe is of no shape that exists"))?;
+    let cell = cell(section.view(), number);
+    let before = section.focused();
+    if cell.load(SCOPE) == head::WIDE_SCOPE {
+        chain::enter_wide(section)?;
+        section.focus(head::WIDE_SCOPE);
     }
+    let back = (cell.load(RECORD), Happening::Unheard);
+    section.set(cell, RECORD, 0);
+    section.focus(before);
+    let mut delivery = held::give_back(store, section, stripe, back, kinds.as_slice())?;
+    delivery.also_wake(number);
+    Ok(delivery)
 }
 
 /// Whether what a cell was handed is certain under the lock of the wide waiters only.
@@ -239,7 +235,7 @@ impl Waiter {
         if !has_lost {
             return Ok(());
         }
-        self.cell().init64(TICKET, self.engine.next_ticket());
+        self.cell().init64(TICKET, store::next_ticket(&self.engine));
         if self.own_look.is_some() {
             // A watch again, until it finds something itself.
             self.cell().init(WANT, Want::Put.number());

@@ -65,7 +65,7 @@ fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
     const KEYS: i64 = 4 * 1024;
     let engine = testing::engine(8 << 20);
     (0..KEYS).for_each(|key| engine.put(&[Field::Int(key), Field::Int(0)]).unwrap());
-    engine.learn(scope_of(0), 1).unwrap();
+    crate::index::learn::learn(&engine, scope_of(0), 1).unwrap();
     // Of a key that is there: an extent with room for more.
     engine.put(&[Field::Int(0), Field::Int(0)]).unwrap();
     testing::fill(&engine);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::error::Error;
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, require};
+use crate::protocols::transaction::lock;
 use crate::store::extension::{self, EXTENSION_BYTES, LOCKS};
 use crate::store::record::{self, HEADER_BYTES, READ_MARK, SHAPE};
 use crate::store::stripe::{self, Stripe};
@@ -29,7 +30,7 @@ impl Check<'_, '_> {
             blocks.claim(*reference, scope, bytes, user)?;
             let extension = block.header.load(record::EXTENSION);
             blocks.claim(extension, scope, EXTENSION_BYTES, user)?;
-            if let Some(record) = self.engine.locked(self.view, stripe, block) {
+            if let Some(record) = lock::locked(self.engine, self.view, stripe, block) {
                 *counts.entry(record.reference).or_default() += 1;
             }
         }

@@ -19,9 +19,9 @@ mod waiting;
 use tupelo_shm::{Section, View};
 use tupelo_tuple::Shape;
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{SHAPES_MAX, head};
+use crate::store::Store;
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
 
@@ -73,40 +73,34 @@ impl Report {
 
 /// A space of which the checker holds all locks.
 struct Check<'c, 'm> {
-    engine: &'m Engine,
+    engine: &'m Store,
     view: &'c View<'m>,
     shapes: u32,
 }
 
-impl Engine {
-    /// Checks the whole space while nobody else can change it. Takes about a microsecond per tuple and index.
-    ///
-    /// # Errors
-    ///
-    /// [`tupelo_shm::Error::Corrupted`], naming the first contradiction that was found; what the locks say.
-    pub fn check(&self) -> Result<Report, Error> {
-        let section = self.lock_everything()?;
-        let view = section.view();
-        let check = Check { engine: self, view, shapes: registry::count(view) };
-        let report = check.run();
-        // An offset that leads nowhere contradicts everything found by it, so it is told first.
-        require(!view.violated(), || "a reference leads out of the segment".into())?;
-        report
-    }
+/// As [`crate::Engine::check`] says.
+pub(crate) fn check(store: &Store) -> Result<Report, Error> {
+    let section = lock_everything(store)?;
+    let view = section.view();
+    let check = Check { engine: store, view, shapes: registry::count(view) };
+    let report = check.run();
+    // An offset that leads nowhere contradicts everything found by it, so it is told first.
+    require(!view.violated(), || "a reference leads out of the segment".into())?;
+    report
+}
 
-    /// Locks registry, cells and all else in the order in which others do.
-    fn lock_everything(&self) -> Result<Section<'_>, Error> {
-        let mut section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
-        section.enter_also(head::CELLS_SCOPE)?;
-        section.enter_also(head::QUOTA_SCOPE)?;
-        for shape in 0..registry::count(section.view()) {
-            section.enter_also(stripe::scope_of(shape))?;
-        }
-        for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
-            section.enter_also(scope)?;
-        }
-        Ok(section)
+/// Locks registry, cells and all else in the order in which others do.
+fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
+    let mut section = Section::enter(&store.memory, head::REGISTRY_SCOPE)?;
+    section.enter_also(head::CELLS_SCOPE)?;
+    section.enter_also(head::QUOTA_SCOPE)?;
+    for shape in 0..registry::count(section.view()) {
+        section.enter_also(stripe::scope_of(shape))?;
     }
+    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+        section.enter_also(scope)?;
+    }
+    Ok(section)
 }
 
 impl Check<'_, '_> {
@@ -152,7 +146,7 @@ impl Check<'_, '_> {
     }
 
     fn kinds(&self, shape: u32) -> Result<Kinds, Error> {
-        let kinds = self.engine.kinds_of(self.view, shape);
+        let kinds = registry::kinds_of(self.engine, self.view, shape);
         kinds.ok_or_else(|| {
             contradiction(format!("shape {shape} has kinds that do not exist, or no class"))
         })
@@ -162,7 +156,7 @@ impl Check<'_, '_> {
     /// killed while it added it.
     fn check_registry(&self) -> Result<(), Error> {
         for shape in 0..self.shapes {
-            let found = self.engine.listed_as(self.view, &self.kinds(shape)?);
+            let found = registry::listed_as(self.engine, self.view, &self.kinds(shape)?);
             let unfinished = found.is_none() && shape + 1 == self.shapes;
             require(found == Some(shape) || unfinished, || {
                 format!("shape {shape} of {} is found as {found:?}", self.shapes)

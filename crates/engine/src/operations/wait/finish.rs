@@ -5,20 +5,22 @@ use std::sync::Arc;
 use tupelo_shm::Section;
 use tupelo_tuple::TupleView;
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::sink::sink_once;
+use crate::operations::take;
 use crate::operations::targets::TupleBuffer;
 use crate::operations::wait::{Outcome, Waiter};
-use crate::protocols::claim::{Claim, ClaimTerms, Handle};
+use crate::protocols::claim::{self, Claim, ClaimTerms, Handle};
 use crate::protocols::transaction::Term;
-use crate::protocols::transaction::hold::Enlisted;
-use crate::recovery::held::Held;
+use crate::protocols::transaction::hold::{self, Enlisted};
+use crate::recovery::held::{self, Held};
+use crate::recovery::provide;
+use crate::store::Store;
 use crate::store::flight::Flight;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::Kinds;
 use crate::store::stripe::Stripe;
-use crate::waiters::{RECORD, Want, cell, chain};
+use crate::waiters::{RECORD, Want, cell, chain, patience};
 
 impl Waiter {
     /// Picks up what [`Waiter::wait`] announced.
@@ -26,7 +28,7 @@ impl Waiter {
     /// # Errors
     ///
     /// What the memory says, and what `sink` says; for a take whose sink fails as in
-    /// [`Engine::try_take`], the tuple goes back.
+    /// [`crate::Engine::try_take`], the tuple goes back.
     pub fn finish<R, E: From<Error>>(
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
@@ -57,7 +59,7 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         // On time: what was due before the take is told before it.
-        let Some(held) = self.engine.lock_handed(self.number, true)? else {
+        let Some(held) = patience::lock_handed(&self.engine, self.number, true)? else {
             // The put that handed it over died and was undone.
             return Ok(Outcome::Waits(self));
         };
@@ -79,10 +81,15 @@ impl Waiter {
             section.commit().map_err(Error::from)?;
             drop(section);
             self.release();
-            return self
-                .engine
-                .pour(stripe.scope(), reference, (&flight, copied), kinds, sink)
-                .map(Outcome::Done);
+            return take::pour(
+                &self.engine,
+                stripe.scope(),
+                reference,
+                (&flight, copied),
+                kinds,
+                sink,
+            )
+            .map(Outcome::Done);
         }
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy(section.view(), reference, kinds);
@@ -95,11 +102,11 @@ impl Waiter {
     }
 
     /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`, without waiting: if no tuple is
-    /// there, or not any more ([`Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
+    /// there, or not any more ([`crate::Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
     ///
     /// # Errors
     ///
-    /// As [`Engine::try_claim`].
+    /// As [`crate::Engine::try_claim`].
     pub fn finish_claim<R, E: From<Error>>(
         self,
         terms: &ClaimTerms,
@@ -113,7 +120,7 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// As [`Engine::try_claim`].
+    /// As [`crate::Engine::try_claim`].
     pub fn finish_claim_for<H: Handle + Clone, R, E: From<Error>>(
         self,
         handle: &H,
@@ -126,7 +133,7 @@ impl Waiter {
         let engine = &*self.engine;
         let mut copy = TupleBuffer::new();
         let begun = self.hold_handed(engine, |section, stripe, record, kinds| {
-            engine.begin_claim(section, stripe, (record, kinds), (terms, &mut copy))
+            claim::begin_claim(engine, section, stripe, (record, kinds), (terms, &mut copy))
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release();
@@ -146,7 +153,7 @@ impl Waiter {
         let engine = &*self.engine;
         let enlisted = self.hold_handed(engine, |section, stripe, record, kinds| {
             let is_copied = copy.fill_short(section.view(), record, kinds);
-            Ok((engine.enlist_held(section, stripe, record, term)?, is_copied))
+            Ok((hold::enlist_held(engine, section, stripe, record, term)?, is_copied))
         })?;
         let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
         self.release();
@@ -156,18 +163,20 @@ impl Waiter {
     /// Gives the record that was handed over to `hold`; `None` if the put that did so died and was undone.
     fn hold_handed<'e, R>(
         &self,
-        engine: &'e Engine,
+        store: &'e Store,
         mut hold: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        engine.retry(|| self.hold_handed_once(engine, &mut hold))
+        provide::retry(store, || self.hold_handed_once(store, &mut hold))
     }
 
     fn hold_handed_once<'e, R>(
         &self,
-        engine: &'e Engine,
+        store: &'e Store,
         hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        let Some(picked_up) = engine.lock_handed(self.number, true)? else { return Ok(None) };
+        let Some(picked_up) = patience::lock_handed(store, self.number, true)? else {
+            return Ok(None);
+        };
         let Held { mut section, stripe, reference, kinds } = picked_up;
         let cell = cell(section.view(), self.number);
         section.set(cell, RECORD, 0);
@@ -186,6 +195,6 @@ impl Waiter {
         kinds: &[tupelo_tuple::Kind],
     ) -> Result<crate::waiters::deliver::Delivery, Error> {
         let taken = self.want == Want::Take;
-        self.engine.free_held(section, stripe, reference, kinds, taken)
+        held::free_held(&self.engine, section, stripe, reference, kinds, taken)
     }
 }

@@ -15,11 +15,11 @@ use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::find::Order;
-use crate::operations::judged::{Choice, Verdicts};
-use crate::operations::wait::{Waiter, nanoseconds};
+use crate::operations::judged::{self, Choice, Verdicts};
+use crate::operations::wait::{self, Waiter, nanoseconds};
 use crate::store::stripe::Stripe;
 use crate::waiters::patience::Patience;
-use crate::waiters::{SCOPE, WANT, Want, cell};
+use crate::waiters::{SCOPE, WANT, Want, bell, cell};
 
 /// What a waiter looks for itself.
 pub(crate) struct OwnLook {
@@ -28,34 +28,31 @@ pub(crate) struct OwnLook {
     verdicts: Mutex<Verdicts>,
 }
 
-impl Engine {
-    /// Gets in line for a match of a template with a condition, of whose tuples `verdicts` are known. If there is a
-    /// match, it is handed over at once.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::waiter`].
-    #[cold]
-    pub(crate) fn judged_waiter(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        (want, patience): (Want, Option<Patience>),
-        verdicts: Verdicts,
-    ) -> Result<Waiter, Error> {
-        let fields: Vec<TemplateRef<'_>> =
-            template.iter().map(|one| one.without_condition()).collect();
-        if matches!(want, Want::Put | Want::Removal) {
-            return self.waiter(&fields, want);
-        }
-        let Some(template) = owned(template)? else { return self.waiter(&fields, want) };
-        let mut waiter = self.waiter_for(&fields, Want::Put, patience)?;
-        waiter.want = want;
-        waiter.own_look = Some(Box::new(OwnLook { template, verdicts: Mutex::new(verdicts) }));
-        if waiter.look_itself()? {
-            self.tell(waiter.number);
-        }
-        Ok(waiter)
+/// Gets in line for a match of a template with a condition, of whose tuples `verdicts` are known. If there is a
+/// match, it is handed over at once.
+///
+/// # Errors
+///
+/// As [`crate::Engine::waiter`].
+#[cold]
+pub(crate) fn judged_waiter(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    (want, patience): (Want, Option<Patience>),
+    verdicts: Verdicts,
+) -> Result<Waiter, Error> {
+    let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
+    if matches!(want, Want::Put | Want::Removal) {
+        return wait::waiter(engine, &fields, want);
     }
+    let Some(template) = owned(template)? else { return wait::waiter(engine, &fields, want) };
+    let mut waiter = wait::waiter_for(engine, &fields, Want::Put, patience)?;
+    waiter.want = want;
+    waiter.own_look = Some(Box::new(OwnLook { template, verdicts: Mutex::new(verdicts) }));
+    if waiter.look_itself()? {
+        bell::tell(engine, waiter.number);
+    }
+    Ok(waiter)
 }
 
 /// A template that is kept; `None` if it has no alternatives.
@@ -83,15 +80,21 @@ impl Waiter {
         let (purpose, order) = (self.purpose(), Order::Fifo);
         let choice = Choice { purpose, order, with_wide, recalls: false };
         let found = own.template.with_refs(|template| {
-            engine.find_judged(template, choice, &mut verdicts, |section, target, reference| {
-                let stripe = Stripe::of_shape(section.view(), target.shape);
-                let cell = cell(section.view(), self.number);
-                // From a watch to one that has a tuple. The words of a cell in line are its chain's.
-                section.focus(cell.load(SCOPE));
-                section.set(cell, WANT, self.want.number());
-                section.focus(stripe.scope());
-                self.accept(section, stripe, reference)
-            })
+            judged::find_judged(
+                engine,
+                template,
+                choice,
+                &mut verdicts,
+                |section, target, reference| {
+                    let stripe = Stripe::of_shape(section.view(), target.shape);
+                    let cell = cell(section.view(), self.number);
+                    // From a watch to one that has a tuple. The words of a cell in line are its chain's.
+                    section.focus(cell.load(SCOPE));
+                    section.set(cell, WANT, self.want.number());
+                    section.focus(stripe.scope());
+                    self.accept(section, stripe, reference)
+                },
+            )
         });
         let found = found.map_err(|error| Error::Template(error.to_string().into()))??;
         Ok(found.is_some())

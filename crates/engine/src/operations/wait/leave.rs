@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use tupelo_shm::{Section, process::fork_generation};
 
-use crate::Engine;
 use crate::base::error::Error;
-use crate::operations::wait::Waiter;
-use crate::recovery::held::Held;
+use crate::operations::wait::{Waiter, room};
+use crate::recovery::held::{self, Held};
+use crate::recovery::{abandoned, provide};
+use crate::store::Store;
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::Happening;
-use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, Want, cell, chain};
+use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, Want, bell, cell, chain, patience};
 
 impl Waiter {
     /// As [`Waiter::wait_while`], and ends the wait after it ([`Waiter::end_wait`]): for a call that ends then.
@@ -37,7 +38,7 @@ impl Waiter {
         // Relaxed: it guards nothing, and whoever ends a wait is who waits.
         self.has_ended.store(true, Ordering::Relaxed);
         // A watch is handed nothing.
-        Ok(!self.is_watch() && self.engine.leave_chain(self.number)?.has_record)
+        Ok(!self.is_watch() && leave_chain(&self.engine, self.number)?.has_record)
     }
 
     /// Leaves the line, as dropping does, and says whether that went well. Whoever calls it acts for the process
@@ -53,7 +54,7 @@ impl Waiter {
     /// Leaves the line; later, if that fails.
     fn cancel(&mut self) -> Result<(), Error> {
         *self.done.get_mut() = true;
-        self.engine.leave_line(self.number, self.want)
+        abandoned::leave_line(&self.engine, self.number, self.want)
     }
 }
 
@@ -76,57 +77,55 @@ struct Left {
     next: Option<u32>,
 }
 
-impl Engine {
-    /// Takes a cell out of line, with what it was handed before.
-    fn leave_chain(&self, number: u32) -> Result<Left, Error> {
-        let scope = cell(&self.memory.view(), number).load(SCOPE);
-        if scope == 0 {
-            return Ok(Left { scope, has_record: false, next: None });
-        }
-        // Locked whatever the state says: a put may be handing over at this very moment, or may have
-        // died over it.
-        let mut section = Section::enter(&self.memory, scope)?;
-        let own = cell(section.view(), number);
-        let is_for_room = own.load(WANT) == Want::Room.number();
-        if own.load(STATE) == LINKED {
-            chain::unfile(&mut section, number);
-        }
-        section.commit()?;
-        let has_record = own.load(RECORD) != 0;
-        let next = if is_for_room { Self::give_turn(section.view()) } else { None };
-        Ok(Left { scope, has_record, next })
+/// Takes a cell out of line, with what it was handed before.
+fn leave_chain(store: &Store, number: u32) -> Result<Left, Error> {
+    let scope = cell(&store.memory.view(), number).load(SCOPE);
+    if scope == 0 {
+        return Ok(Left { scope, has_record: false, next: None });
     }
+    // Locked whatever the state says: a put may be handing over at this very moment, or may have
+    // died over it.
+    let mut section = Section::enter(&store.memory, scope)?;
+    let own = cell(section.view(), number);
+    let is_for_room = own.load(WANT) == Want::Room.number();
+    if own.load(STATE) == LINKED {
+        chain::unfile(&mut section, number);
+    }
+    section.commit()?;
+    let has_record = own.load(RECORD) != 0;
+    let next = if is_for_room { room::give_turn(section.view()) } else { None };
+    Ok(Left { scope, has_record, next })
+}
 
-    /// Takes a cell out of line, and puts back what it was handed.
-    pub(crate) fn withdraw(&self, number: u32, want: Want) -> Result<(), Error> {
-        let Left { scope, mut has_record, next } = self.leave_chain(number)?;
-        if let Some(next) = next {
-            self.tell(next);
-        }
-        while has_record {
-            self.retry(|| self.give_up_handed(number, want))?.wake(self);
-            // Somebody may have been taking it back at the same time, and die over it.
-            let section = Section::enter(&self.memory, scope)?;
-            has_record = cell(section.view(), number).load(RECORD) != 0;
-        }
-        Ok(())
+/// Takes a cell out of line, and puts back what it was handed.
+pub(crate) fn withdraw(store: &Store, number: u32, want: Want) -> Result<(), Error> {
+    let Left { scope, mut has_record, next } = leave_chain(store, number)?;
+    if let Some(next) = next {
+        bell::tell(store, next);
     }
+    while has_record {
+        provide::retry(store, || give_up_handed(store, number, want))?.wake(store);
+        // Somebody may have been taking it back at the same time, and die over it.
+        let section = Section::enter(&store.memory, scope)?;
+        has_record = cell(section.view(), number).load(RECORD) != 0;
+    }
+    Ok(())
+}
 
-    /// Puts back, or frees, what a cell was handed.
-    fn give_up_handed(&self, number: u32, want: Want) -> Result<Delivery, Error> {
-        let Some(held) = self.lock_handed(number, false)? else {
-            return Ok(Delivery::default());
-        };
-        let Held { mut section, stripe, reference, kinds } = held;
-        let cell = cell(section.view(), number);
-        section.set(cell, RECORD, 0);
-        let delivery = if want == Want::Read {
-            self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
-        } else {
-            let back = (reference, Happening::Unheard);
-            self.give_back(&mut section, stripe, back, kinds.as_slice())?
-        };
-        section.commit()?;
-        Ok(delivery)
-    }
+/// Puts back, or frees, what a cell was handed.
+fn give_up_handed(store: &Store, number: u32, want: Want) -> Result<Delivery, Error> {
+    let Some(held) = patience::lock_handed(store, number, false)? else {
+        return Ok(Delivery::default());
+    };
+    let Held { mut section, stripe, reference, kinds } = held;
+    let cell = cell(section.view(), number);
+    section.set(cell, RECORD, 0);
+    let delivery = if want == Want::Read {
+        held::free_held(store, &mut section, stripe, reference, kinds.as_slice(), false)?
+    } else {
+        let back = (reference, Happening::Unheard);
+        held::give_back(store, &mut section, stripe, back, kinds.as_slice())?
+    };
+    section.commit()?;
+    Ok(delivery)
 }

@@ -4,19 +4,21 @@
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{TemplateRef, TupleView};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::index::find::Purpose;
+use crate::operations::bulk;
 use crate::operations::judged::Among;
 use crate::operations::targets::{Target, TupleCopy};
 use crate::protocols::claim::{Attempt, history};
+use crate::recovery::held;
 use crate::store::extension::{self, ATTEMPTS, Extension, HISTORY};
 use crate::store::stripe::{DEAD_COUNT, Stripe};
-use crate::store::{record, step};
+use crate::store::{self, Store, record, step};
 use crate::time::list::{self, List};
 use crate::time::wheel;
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::EventKind;
+use crate::waiters::keep;
 
 /// What became of a dead tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,131 +29,117 @@ pub struct Obituary {
     pub reasons: Vec<Attempt>,
 }
 
-impl Engine {
-    /// Shows the dead tuples that match to `sink`, the oldest of each shape first, with what became of them.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says, and what `sink` says.
-    pub fn dead<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
-    ) -> Result<Vec<R>, E> {
-        let among = (Purpose::Read, Among::Dead);
-        let found = self.at_one_moment_among(template, among, |section, targets| {
-            let mut found = Vec::new();
-            for target in targets {
-                for reference in self.dead_matches(section, target) {
-                    let header = record::header(section.view(), reference);
-                    let Some(extension) = extension::of(section.view(), header) else { continue };
-                    let copy = TupleCopy::new(section.view(), reference, target.kinds);
-                    let reasons = history::read(section.view(), extension.load(HISTORY));
-                    found.push((copy, Obituary { attempts: extension.load(ATTEMPTS), reasons }));
-                }
+/// As [`crate::Engine::dead`] says.
+pub(crate) fn dead<R, E: From<Error>>(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+) -> Result<Vec<R>, E> {
+    let among = (Purpose::Read, Among::Dead);
+    let found = bulk::at_one_moment_among(store, template, among, |section, targets| {
+        let mut found = Vec::new();
+        for target in targets {
+            for reference in dead_matches(store, section, target) {
+                let header = record::header(section.view(), reference);
+                let Some(extension) = extension::of(section.view(), header) else { continue };
+                let copy = TupleCopy::new(section.view(), reference, target.kinds);
+                let reasons = history::read(section.view(), extension.load(HISTORY));
+                found.push((copy, Obituary { attempts: extension.load(ATTEMPTS), reasons }));
             }
-            Ok(found)
-        });
-        let found = found?.unwrap_or_default();
-        found.into_iter().map(|(copy, obituary)| sink(copy.view(), obituary)).collect()
-    }
+        }
+        Ok(found)
+    });
+    let found = found?.unwrap_or_default();
+    found.into_iter().map(|(copy, obituary)| sink(copy.view(), obituary)).collect()
+}
 
-    /// How many dead tuples match. Copies none of them, nor what became of them.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn count_dead(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        let among = (Purpose::Read, Among::Dead);
-        let count = self.at_one_moment_among(template, among, |section, targets| {
-            let view = section.view();
-            let counts = targets.iter().map(|target| self.dead_of(view, target).count() as u64);
-            Ok(counts.sum::<u64>())
-        });
-        Ok(count?.unwrap_or_default())
-    }
-
-    /// Puts the dead tuples that match back at their places, as if nobody had tried yet. Returns how many.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SpaceFull`]: none was put back.
-    pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.keep_time_for_wide()?;
-        let among = (Purpose::Read, Among::Dead);
-        let requeued = self.at_one_moment_among(template, among, |section, targets| {
-            let mut revived = Revived::default();
-            for target in targets {
-                for reference in self.dead_matches(section, target) {
-                    self.revive(section, target, reference, &mut revived)?;
-                }
-            }
-            // Frees last: who waited for the tuples may have been given copies.
-            for (stripe, block) in &revived.histories {
-                step::begin(section)?;
-                section.focus(stripe.scope());
-                history::free(section, &self.layout, *stripe, *block)?;
-            }
-            Ok((revived.count, revived.wakes))
-        })?;
-        let Some((count, wakes)) = requeued else { return Ok(0) };
-        wakes.wake(self);
-        Ok(count)
-    }
-
-    /// The dead records that match, the last that died first.
-    fn dead_of(&self, view: &View<'_>, target: &Target<'_>) -> impl Iterator<Item = u32> {
-        let stripe = Stripe::of_shape(view, target.shape);
-        list::records(view, stripe, List::Dead)
-            .map(|(reference, _)| reference)
-            .filter(move |reference| target.accepts(view, *reference, self.seed))
-    }
-
-    /// The dead records that match, oldest first.
-    fn dead_matches(&self, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
+/// As [`crate::Engine::count_dead`] says.
+pub(crate) fn count_dead(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+    let among = (Purpose::Read, Among::Dead);
+    let count = bulk::at_one_moment_among(store, template, among, |section, targets| {
         let view = section.view();
-        let mut dead: Vec<u32> = self.dead_of(view, target).collect();
-        dead.sort_unstable_by_key(|reference| {
-            record::header(view, *reference).load64(record::SEQUENCE)
-        });
-        dead
-    }
+        let counts = targets.iter().map(|target| dead_of(store, view, target).count() as u64);
+        Ok(counts.sum::<u64>())
+    });
+    Ok(count?.unwrap_or_default())
+}
 
-    /// Takes a dead record off the list: it is put back, or its lease has ended.
-    pub(crate) fn bury<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-    ) -> Result<Extension<'m>, Error> {
-        let header = record::header(section.view(), reference);
-        let Some(extension) = extension::of(section.view(), header) else {
-            return Err(self.damaged("a dead record has no extension"));
-        };
-        wheel::disarm(section, stripe, reference);
-        list::remove(section, stripe, List::Dead, extension);
-        section.add(stripe.page(), DEAD_COUNT, -1);
-        Ok(extension)
-    }
+/// As [`crate::Engine::requeue`] says.
+pub(crate) fn requeue(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+    keep::keep_time_for_wide(store)?;
+    let among = (Purpose::Read, Among::Dead);
+    let requeued = bulk::at_one_moment_among(store, template, among, |section, targets| {
+        let mut revived = Revived::default();
+        for target in targets {
+            for reference in dead_matches(store, section, target) {
+                revive(store, section, target, reference, &mut revived)?;
+            }
+        }
+        // Frees last: who waited for the tuples may have been given copies.
+        for (stripe, block) in &revived.histories {
+            step::begin(section)?;
+            section.focus(stripe.scope());
+            history::free(section, &store.layout, *stripe, *block)?;
+        }
+        Ok((revived.count, revived.wakes))
+    })?;
+    let Some((count, wakes)) = requeued else { return Ok(0) };
+    wakes.wake(store);
+    Ok(count)
+}
 
-    fn revive<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        target: &Target<'_>,
-        reference: u32,
-        revived: &mut Revived<'m>,
-    ) -> Result<(), Error> {
-        step::begin(section)?;
-        let stripe = Stripe::of_shape(section.view(), target.shape);
-        section.focus(stripe.scope());
-        let extension = self.bury(section, stripe, reference)?;
-        section.set(extension, ATTEMPTS, 0);
-        revived.histories.push((stripe, history::detach(section, extension)));
-        let back = (record::at(section.view(), reference), EventKind::Put.into());
-        revived.wakes.join(self.put_back(section, stripe, back, target.kinds.as_slice())?);
-        revived.count += 1;
-        Ok(())
-    }
+/// The dead records that match, the last that died first.
+fn dead_of(store: &Store, view: &View<'_>, target: &Target<'_>) -> impl Iterator<Item = u32> {
+    let stripe = Stripe::of_shape(view, target.shape);
+    list::records(view, stripe, List::Dead)
+        .map(|(reference, _)| reference)
+        .filter(move |reference| target.accepts(view, *reference, store.seed))
+}
+
+/// The dead records that match, oldest first.
+fn dead_matches(store: &Store, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
+    let view = section.view();
+    let mut dead: Vec<u32> = dead_of(store, view, target).collect();
+    dead.sort_unstable_by_key(|reference| {
+        record::header(view, *reference).load64(record::SEQUENCE)
+    });
+    dead
+}
+
+/// Takes a dead record off the list: it is put back, or its lease has ended.
+pub(crate) fn bury<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+) -> Result<Extension<'m>, Error> {
+    let header = record::header(section.view(), reference);
+    let Some(extension) = extension::of(section.view(), header) else {
+        return Err(store::damaged(store, "a dead record has no extension"));
+    };
+    wheel::disarm(section, stripe, reference);
+    list::remove(section, stripe, List::Dead, extension);
+    section.add(stripe.page(), DEAD_COUNT, -1);
+    Ok(extension)
+}
+
+fn revive<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    target: &Target<'_>,
+    reference: u32,
+    revived: &mut Revived<'m>,
+) -> Result<(), Error> {
+    step::begin(section)?;
+    let stripe = Stripe::of_shape(section.view(), target.shape);
+    section.focus(stripe.scope());
+    let extension = bury(store, section, stripe, reference)?;
+    section.set(extension, ATTEMPTS, 0);
+    revived.histories.push((stripe, history::detach(section, extension)));
+    let back = (record::at(section.view(), reference), EventKind::Put.into());
+    revived.wakes.join(held::put_back(store, section, stripe, back, target.kinds.as_slice())?);
+    revived.count += 1;
+    Ok(())
 }
 
 /// What was put back in one section.

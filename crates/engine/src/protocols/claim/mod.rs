@@ -20,18 +20,17 @@ use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::{Error, Need};
-use crate::engine::{NEXT_FENCE, space_line};
 use crate::index::find::{Order, Purpose};
 use crate::index::links;
-use crate::operations::at_match::Clock;
+use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
 use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::store::record::{self, HOLDER, Header, Record, SHAPE, STATE};
-use crate::store::registry::Kinds;
-use crate::store::step;
+use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{HELD, Stripe};
+use crate::store::{self, NEXT_FENCE, Store, space_line, step};
 use crate::time::list::{self, List};
-use crate::time::{self, wheel};
+use crate::time::{self, holds, wheel};
 use crate::waiters::deliver::Delivery;
 
 pub use history::Attempt;
@@ -118,111 +117,103 @@ pub(crate) const BEGIN_WORDS: usize =
     crate::store::blocks::ALLOCATE_WORDS + 1 + list::LINK_WORDS + 4 + wheel::ARM_WORDS;
 const _: () = assert!(BEGIN_WORDS <= step::STEP_WORDS);
 
-impl Engine {
-    /// Claims a match and gives it to `sink`, which reads it where it lies; `None` if nothing matches. Does not
-    /// wait.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says, and what `sink` says: then the tuple is back, and no attempt was counted.
-    pub fn try_claim<R, E: From<Error>>(
-        self: &Arc<Self>,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<(Claim, R)>, E> {
-        Claim::begin(self, template, order, terms, sink)
-    }
+/// As [`crate::Engine::try_claim`] says.
+pub(crate) fn try_claim<R, E: From<Error>>(
+    engine: &Arc<Engine>,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    terms: &ClaimTerms,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Option<(Claim, R)>, E> {
+    Claim::begin(engine, template, order, terms, sink)
+}
 
-    /// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
-    #[cold]
-    fn copy_claimed(&self, place: Place, copy: &mut TupleBuffer) -> Result<(), Error> {
-        let view = self.memory.view();
-        let record = record::at(&view, place.reference);
-        let is_copied = self.fill_held(&view, record, copy);
-        self.with_claim(place, |section, _, record| {
-            // It is the one that was copied: if that was none, there is none.
-            if !is_copied {
-                kinds_of(self, section.view(), record.header)?;
-            }
-            Ok(Delivery::default())
-        })
-    }
-
-    /// Copies a record without its lock. If somebody else has its memory by now, the copy means nothing, and this says `false`
-    /// if that can be seen already: the caller has yet to look whether the record is still its own.
-    pub(crate) fn fill_held(
-        &self,
-        view: &View<'_>,
-        record: Record<'_>,
-        copy: &mut TupleBuffer,
-    ) -> bool {
-        let kinds = self.kinds_of(view, record::shape_of(record.header).0);
-        kinds.inspect(|kinds| copy.fill(view, record, kinds)).is_some()
-    }
-
-    /// Claims a record that is in no list, and counted as held. Copies it if it is short.
-    ///
-    /// # Errors
-    ///
-    /// [`Need`], also if something has to happen first in the stripe.
-    #[inline]
-    pub(crate) fn begin_claim<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (record, kinds): (Record<'m>, &Kinds),
-        (terms, copy): (&ClaimTerms, &mut TupleBuffer),
-    ) -> Result<Begun, Error> {
-        let (now_ms, end_ms) = time::now_and_in(terms.ttl);
-        if time::is_behind_at(stripe, now_ms) {
-            // What was found may be a tuple whose time is over.
-            return Err(Need::Time.into());
+/// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
+#[cold]
+fn copy_claimed(store: &Store, place: Place, copy: &mut TupleBuffer) -> Result<(), Error> {
+    let view = store.memory.view();
+    let record = record::at(&view, place.reference);
+    let is_copied = fill_held(store, &view, record, copy);
+    settle::with_claim(store, place, |section, _, record| {
+        // It is the one that was copied: if that was none, there is none.
+        if !is_copied {
+            kinds_of(store, section.view(), record.header)?;
         }
-        let (fence, extension) =
-            self.hold_until(section, stripe, (record, List::Claimed), end_ms)?;
-        // Means nothing to anybody until the section is over (R2).
-        extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
-        let place = Place { scope: stripe.scope(), reference: record.reference, fence };
-        let is_copied = copy.fill_short(section.view(), record, kinds);
-        Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
-    }
+        Ok(Delivery::default())
+    })
+}
 
-    /// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the
-    /// fence by which the holder is known.
-    #[inline(always)]
-    pub(crate) fn hold_until<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (record, list): (Record<'m>, List),
-        end_ms: u64,
-    ) -> Result<(u64, Extension<'m>), Error> {
-        let Record { reference, header } = record;
-        let extension = extension::ensure_beyond(section, &self.layout, stripe, header)?;
-        let counter = space_line(section.view()).double(NEXT_FENCE);
-        let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
-        // Meaningless until the record is listed (R2).
-        extension.init64(FENCE, fence);
-        self.begin_hold(section, stripe, extension, end_ms)?;
-        let holder = section.thread().participant() + 1;
-        let stores = [
-            (header.place(SHAPE), links::unmarked(header)),
-            (header.place(STATE), list.state()),
-            (header.place(HOLDER), holder),
-        ];
-        list::push_unlisted(section, stripe, list, (reference, extension), stores);
-        Ok((fence, extension))
+/// Copies a record without its lock. If somebody else has its memory by now, the copy means nothing, and this says `false`
+/// if that can be seen already: the caller has yet to look whether the record is still its own.
+pub(crate) fn fill_held(
+    store: &Store,
+    view: &View<'_>,
+    record: Record<'_>,
+    copy: &mut TupleBuffer,
+) -> bool {
+    let kinds = registry::kinds_of(store, view, record::shape_of(record.header).0);
+    kinds.inspect(|kinds| copy.fill(view, record, kinds)).is_some()
+}
+
+/// Claims a record that is in no list, and counted as held. Copies it if it is short.
+///
+/// # Errors
+///
+/// [`Need`], also if something has to happen first in the stripe.
+#[inline]
+pub(crate) fn begin_claim<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, kinds): (Record<'m>, &Kinds),
+    (terms, copy): (&ClaimTerms, &mut TupleBuffer),
+) -> Result<Begun, Error> {
+    let (now_ms, end_ms) = time::now_and_in(terms.ttl);
+    if time::is_behind_at(stripe, now_ms) {
+        // What was found may be a tuple whose time is over.
+        return Err(Need::Time.into());
     }
+    let (fence, extension) = hold_until(store, section, stripe, (record, List::Claimed), end_ms)?;
+    // Means nothing to anybody until the section is over (R2).
+    extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
+    let place = Place { scope: stripe.scope(), reference: record.reference, fence };
+    let is_copied = copy.fill_short(section.view(), record, kinds);
+    Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
+}
+
+/// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the
+/// fence by which the holder is known.
+#[inline(always)]
+pub(crate) fn hold_until<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, list): (Record<'m>, List),
+    end_ms: u64,
+) -> Result<(u64, Extension<'m>), Error> {
+    let Record { reference, header } = record;
+    let extension = extension::ensure_beyond(section, &store.layout, stripe, header)?;
+    let counter = space_line(section.view()).double(NEXT_FENCE);
+    let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
+    // Meaningless until the record is listed (R2).
+    extension.init64(FENCE, fence);
+    holds::begin_hold(store, section, stripe, extension, end_ms)?;
+    let holder = section.thread().participant() + 1;
+    let stores = [
+        (header.place(SHAPE), links::unmarked(header)),
+        (header.place(STATE), list.state()),
+        (header.place(HOLDER), holder),
+    ];
+    list::push_unlisted(section, stripe, list, (reference, extension), stores);
+    Ok((fence, extension))
 }
 
 impl<H: Handle + Clone> Claim<H> {
-    /// As [`Engine::try_claim`], in the space of `handle`, which the claim keeps.
+    /// As [`crate::Engine::try_claim`], in the space of `handle`, which the claim keeps.
     ///
     /// # Errors
     ///
-    /// As [`Engine::try_claim`].
+    /// As [`crate::Engine::try_claim`].
     #[inline]
     pub fn begin<R, E: From<Error>>(
         handle: &H,
@@ -234,10 +225,10 @@ impl<H: Handle + Clone> Claim<H> {
         let engine = &**handle.kept();
         let mut copy = TupleBuffer::new();
         let how = (order, Purpose::Take, Clock::InAct);
-        let begun = engine.at_match(template, how, |section, stripe, hit, kinds| {
+        let begun = at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
             section.add(stripe.page(), HELD, 1);
             links::unlink_found(section, stripe, hit);
-            engine.begin_claim(section, stripe, (hit.record, kinds), (terms, &mut copy))
+            begin_claim(engine, section, stripe, (hit.record, kinds), (terms, &mut copy))
         })?;
         begun.map(|begun| Self::pour(handle, begun, &mut copy, sink)).transpose()
     }
@@ -253,14 +244,15 @@ impl<H: Handle + Clone> Claim<H> {
         let is_settled = AtomicBool::new(false);
         let (handle, fork_generation) = (handle.clone(), fork_generation());
         let claim = Self { handle, place, attempt, is_settled, fork_generation };
-        let copied = if is_copied { Ok(()) } else { claim.handle.kept().copy_claimed(place, copy) };
+        let copied =
+            if is_copied { Ok(()) } else { copy_claimed(claim.handle.kept(), place, copy) };
         match copied.map_err(E::from).and_then(|()| sink(copy.view())) {
             Ok(result) => Ok((claim, result)),
             Err(error) => {
                 // No attempt has failed: whose sink has not got the tuple has not tried.
                 claim.is_settled.store(true, Ordering::Relaxed);
                 // A claim that was lost meanwhile is back already.
-                match claim.handle.kept().release_claim(place) {
+                match settle::release_claim(claim.handle.kept(), place) {
                     Ok(()) | Err(Error::ClaimLost { .. }) => Err(error),
                     Err(failed) => Err(failed.into()),
                 }
@@ -301,18 +293,13 @@ impl<H: Handle> Drop for Claim<H> {
 }
 
 /// The process that holds the record with this header; 0 if it is not known any more.
-pub(crate) fn holder_pid(engine: &Engine, header: Header<'_>) -> u32 {
-    engine.memory.pid_of_participant(header.load(HOLDER).wrapping_sub(1))
+pub(crate) fn holder_pid(store: &Store, header: Header<'_>) -> u32 {
+    store.memory.pid_of_participant(header.load(HOLDER).wrapping_sub(1))
 }
 
 /// The kinds of a shape that a record names.
-pub(crate) fn kinds_of(
-    engine: &Engine,
-    view: &View<'_>,
-    header: Header<'_>,
-) -> Result<Kinds, Error> {
+pub(crate) fn kinds_of(store: &Store, view: &View<'_>, header: Header<'_>) -> Result<Kinds, Error> {
     let (shape, _) = record::shape_of(header);
-    engine
-        .kinds_of(view, shape)
-        .ok_or_else(|| engine.damaged("a claimed record names a shape that does not exist"))
+    registry::kinds_of(store, view, shape)
+        .ok_or_else(|| store::damaged(store, "a claimed record names a shape that does not exist"))
 }

@@ -9,24 +9,27 @@ use tupelo_tuple::{Kind, TupleRef};
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::operations::bulk::Together;
-use crate::operations::put::Incoming;
-use crate::operations::take::count_take;
+use crate::index::links;
+use crate::operations::bulk::{self, Together};
+use crate::operations::put::{self, Incoming};
+use crate::operations::take::{self, count_take};
+use crate::operations::targets;
 use crate::protocols::claim::{
     Attempt, Claim, Failure, Handle, Place, history, holder_pid, kinds_of,
 };
-use crate::protocols::lease::lease_end_ms;
-use crate::recovery::full::{Wanted, largest_bytes};
+use crate::protocols::lease::{self, lease_end_ms};
+use crate::recovery::full::{self, Wanted, largest_bytes};
+use crate::recovery::{held, provide, quota};
 use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS};
 use crate::store::record::{self, Record, STATE};
 use crate::store::stripe::{self, DEAD_COUNT, HELD, Stripe};
-use crate::store::{blocks, step};
+use crate::store::{self, Store, blocks, passage, step};
 use crate::time::holds::{self, Lost};
 use crate::time::list::{self, List};
 use crate::time::{self, wheel};
-use crate::waiters::chain;
-use crate::waiters::deliver::Delivery;
+use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
+use crate::waiters::{chain, keep};
 
 impl<H: Handle> Claim<H> {
     /// Consumes the tuple, and stores `puts` at the same moment (rules K2, K4).
@@ -34,17 +37,17 @@ impl<H: Handle> Claim<H> {
     /// # Errors
     ///
     /// [`Error::ClaimLost`]: somebody else has the tuple, or may have had it; nothing was stored (rule K3). As
-    /// [`Engine::put_all`]: nothing was stored, and the tuple is still claimed.
+    /// [`crate::Engine::put_all`]: nothing was stored, and the tuple is still claimed.
     pub fn done(&self, puts: &[TupleRef<'_>]) -> Result<(), Error> {
         self.require_open()?;
         let engine = self.engine();
         if puts.is_empty() {
-            self.settled(engine.with_claim(self.place, |section, stripe, record| {
-                engine.end_claim(section, stripe, record)?;
-                engine.free_claimed(section, stripe, record)
+            self.settled(with_claim(engine, self.place, |section, stripe, record| {
+                end_claim(engine, section, stripe, record)?;
+                free_claimed(engine, section, stripe, record)
             }))
         } else {
-            self.settled(engine.done_with(self.place, puts))
+            self.settled(done_with(engine, self.place, puts))
         }
     }
 
@@ -55,7 +58,7 @@ impl<H: Handle> Claim<H> {
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
         self.require_open()?;
-        self.settled(self.engine().abort_claim(self.place, &Failure::Abort { reason }))
+        self.settled(abort_claim(self.engine(), self.place, &Failure::Abort { reason }))
     }
 
     /// Puts the tuple back at its old place as if it had never been claimed: no attempt is counted. For who has held it for
@@ -66,7 +69,7 @@ impl<H: Handle> Claim<H> {
     /// As [`Claim::done`].
     pub fn give_back(&self) -> Result<(), Error> {
         self.require_open()?;
-        self.settled(self.engine().release_claim(self.place))
+        self.settled(release_claim(self.engine(), self.place))
     }
 
     /// Lets the claim run for `ttl` from now (rule K2).
@@ -76,7 +79,7 @@ impl<H: Handle> Claim<H> {
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
         self.require_open()?;
-        self.engine().move_claim_end(self.place, |_| time::moment_in(ttl))
+        move_claim_end(self.engine(), self.place, |_| time::moment_in(ttl))
     }
 
     /// What extends the claim without this handle, for as long as it holds.
@@ -107,7 +110,7 @@ impl<H: Handle> Claim<H> {
     ///
     /// [`Error::LimitExceeded`], [`Error::TooLarge`].
     pub fn check<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        self.engine().incoming(tuple.into()).map(|_| ())
+        put::incoming(self.engine(), tuple.into()).map(|_| ())
     }
 
     /// Notes that the claim has ended, if `result` says so.
@@ -137,7 +140,7 @@ impl ClaimRenewal {
         if self.fork_generation != fork_generation() {
             return Err(Error::ClaimForked);
         }
-        self.engine.move_claim_end(self.place, |end_ms| end_ms.max(time::moment_in(ttl)))
+        move_claim_end(&self.engine, self.place, |end_ms| end_ms.max(time::moment_in(ttl)))
     }
 
     /// As [`ClaimRenewal::prolong`], unless somebody stays where the claim is. Returns whether it did: who has others to
@@ -148,7 +151,7 @@ impl ClaimRenewal {
     /// As [`ClaimRenewal::prolong`].
     pub fn try_prolong(&self, ttl: Duration) -> Result<bool, Error> {
         let is_own = self.fork_generation == fork_generation();
-        if is_own && !self.engine.is_passable(self.place.scope)? {
+        if is_own && !passage::is_passable(&self.engine, self.place.scope)? {
             return Ok(false);
         }
         self.prolong(ttl).map(|()| true)
@@ -170,318 +173,311 @@ impl ClaimRenewal {
     }
 }
 
-impl Engine {
-    /// Runs `change` on the claimed record, if the claim still holds.
-    pub(crate) fn with_claim<'e>(
-        &'e self,
-        place: Place,
-        mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
-    ) -> Result<(), Error> {
-        let delivery = self.retry(|| {
-            let mut section = self.enter(place.scope)?;
-            let (stripe, record) = self.require_claimed(section.view(), place)?;
-            let delivery = change(&mut section, stripe, record)?;
-            section.finish()?;
-            Ok(delivery)
-        })?;
-        delivery.wake(self);
-        Ok(())
-    }
+/// Runs `change` on the claimed record, if the claim still holds.
+pub(crate) fn with_claim<'e>(
+    store: &'e Store,
+    place: Place,
+    mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
+) -> Result<(), Error> {
+    let delivery = provide::retry(store, || {
+        let mut section = time::enter(store, place.scope)?;
+        let (stripe, record) = require_claimed(store, section.view(), place)?;
+        let delivery = change(&mut section, stripe, record)?;
+        section.finish()?;
+        Ok(delivery)
+    })?;
+    delivery.wake(store);
+    Ok(())
+}
 
-    /// The record that `place` has claimed, under the lock of its stripe.
-    #[inline(always)]
-    fn require_claimed<'m>(
-        &self,
-        view: &View<'m>,
-        place: Place,
-    ) -> Result<(Stripe<'m>, Record<'m>), Error> {
-        let stripe = Stripe::of_scope(view, place.scope);
-        match self.held_at(view, place, List::Claimed) {
-            Some((record, fence)) if fence == place.fence => Ok((stripe, record)),
-            // The very tuple, as far as can be seen: who has it now.
-            Some((record, _)) => {
-                Err(Error::ClaimLost { pid: Some(holder_pid(self, record.header)) })
-            }
-            None => Err(Error::ClaimLost { pid: None }),
-        }
+/// The record that `place` has claimed, under the lock of its stripe.
+#[inline(always)]
+fn require_claimed<'m>(
+    store: &Store,
+    view: &View<'m>,
+    place: Place,
+) -> Result<(Stripe<'m>, Record<'m>), Error> {
+    let stripe = Stripe::of_scope(view, place.scope);
+    match held_at(store, view, place, List::Claimed) {
+        Some((record, fence)) if fence == place.fence => Ok((stripe, record)),
+        // The very tuple, as far as can be seen: who has it now.
+        Some((record, _)) => Err(Error::ClaimLost { pid: Some(holder_pid(store, record.header)) }),
+        None => Err(Error::ClaimLost { pid: None }),
     }
+}
 
-    /// The record at `place`, if it is on `list` still or again, and the fence of who has it. Under the lock of its
-    /// stripe.
-    #[inline(always)]
-    pub(crate) fn held_at<'m>(
-        &self,
-        view: &View<'m>,
-        place: Place,
-        list: List,
-    ) -> Option<(Record<'m>, u64)> {
-        let stripe = Stripe::of_scope(view, place.scope);
-        // What came last is there. Another's block may be something else by now, and its words anything: they are looked at
-        // one after the other.
-        let is_held = list.begins_with(stripe, place.reference)
-            || blocks::begins_at(view, &self.layout, stripe, place.reference)
-                && blocks::start(view, place.reference).load(STATE) == list.state();
-        let record = is_held.then(|| record::at(view, place.reference))?;
-        let extension = extension::of_any(view, &self.layout, record.header)?;
-        Some((record, extension.load64(FENCE)))
+/// The record at `place`, if it is on `list` still or again, and the fence of who has it. Under the lock of its
+/// stripe.
+#[inline(always)]
+pub(crate) fn held_at<'m>(
+    store: &Store,
+    view: &View<'m>,
+    place: Place,
+    list: List,
+) -> Option<(Record<'m>, u64)> {
+    let stripe = Stripe::of_scope(view, place.scope);
+    // What came last is there. Another's block may be something else by now, and its words anything: they are looked at
+    // one after the other.
+    let is_held = list.begins_with(stripe, place.reference)
+        || blocks::begins_at(view, &store.layout, stripe, place.reference)
+            && blocks::start(view, place.reference).load(STATE) == list.state();
+    let record = is_held.then(|| record::at(view, place.reference))?;
+    let extension = extension::of_any(view, &store.layout, record.header)?;
+    Some((record, extension.load64(FENCE)))
+}
+
+/// Takes a record off its claim: what follows decides where it goes.
+#[inline(always)]
+fn end_claim<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<Extension<'m>, Error> {
+    end_hold(store, section, stripe, (record, List::Claimed))
+}
+
+/// Takes a record off a list of those in somebody's hands.
+#[inline(always)]
+pub(crate) fn end_hold<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, list): (Record<'m>, List),
+) -> Result<Extension<'m>, Error> {
+    let Some(extension) = extension::of(section.view(), record.header) else {
+        return Err(store::damaged(store, "a record in somebody's hands has no extension"));
+    };
+    if wheel::is_armed(extension) {
+        wheel::disarm(section, stripe, record.reference);
     }
+    list::remove(section, stripe, list, extension);
+    Ok(extension)
+}
 
-    /// Takes a record off its claim: what follows decides where it goes.
-    #[inline(always)]
-    fn end_claim<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-    ) -> Result<Extension<'m>, Error> {
-        self.end_hold(section, stripe, (record, List::Claimed))
+/// Frees a record that is off its claim: its tuple is consumed.
+fn free_claimed<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<Delivery, Error> {
+    let told = told_of_end(store, section, stripe, record)?;
+    section.add(stripe.page(), HELD, -1);
+    links::free_record_at(store, section, stripe, record)?;
+    count_take(stripe);
+    Ok(told)
+}
+
+/// As [`crate::waiters::deliver::told_of_removal`], of a record whose holder consumes it. Only those who watch removals need its kinds.
+#[inline(always)]
+pub(crate) fn told_of_end<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<Delivery, Error> {
+    if !chain::watching_removals(section, stripe) {
+        return Ok(Delivery::default());
     }
+    let kinds = kinds_of(store, section.view(), record.header)?;
+    let taken = (record.reference, EventKind::Take);
+    deliver::told_of_removal(store, section, stripe, taken, kinds.as_slice())
+}
 
-    /// Takes a record off a list of those in somebody's hands.
-    #[inline(always)]
-    pub(crate) fn end_hold<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (record, list): (Record<'m>, List),
-    ) -> Result<Extension<'m>, Error> {
+/// Consumes a claimed tuple and stores others, at one moment (rule K4).
+fn done_with(store: &Store, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
+    let mut incoming = Together::new();
+    bulk::all_incoming(store, puts, &mut incoming)?;
+    full::require_fit(store, &incoming)?;
+    keep::keep_time_for_wide(store)?;
+    if let [(sole, _)] = &mut incoming[..] {
+        // It comes for the one that goes.
+        sole.takes_room = false;
+    }
+    let own = stripe::shape_of(place.scope);
+    let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+    let done = || provide::retry(store, || done_with_once(store, place, own, &incoming));
+    let wanted = Wanted { shapes: &shapes, leaving: 1, largest_bytes: largest_bytes(&incoming) };
+    let delivery = full::making_room(store, wanted, done)?;
+    delivery.wake(store);
+    Ok(())
+}
+
+fn done_with_once(
+    store: &Store,
+    place: Place,
+    own: u32,
+    incoming: &[(Incoming<'_>, u32)],
+) -> Result<Delivery, Error> {
+    let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+    shapes.push(own);
+    let (mut section, places) = targets::lock_to_put(store, shapes, incoming.len() + 1)?;
+    let (stripe, record) = require_claimed(store, section.view(), place)?;
+    full::require_fit_beside(store, record.header, incoming)?;
+    // Its place in a limited space is free for what follows.
+    quota::require_places(store, places, incoming.len().saturating_sub(1))?;
+    step::begin(&section)?;
+    section.focus(place.scope);
+    end_claim(store, &mut section, stripe, record)?;
+    section.add(stripe.page(), HELD, -1);
+    let mut wakes = told_of_end(store, &mut section, stripe, record)?;
+    wakes.join(bulk::store_all(store, &mut section, incoming)?);
+    // Frees last: a block that this section frees must not be filled in it again.
+    step::begin(&section)?;
+    section.focus(place.scope);
+    take::free_told(store, &mut section, stripe, record)?;
+    section.commit()?;
+    Ok(wakes)
+}
+
+/// Gives a claimed tuple back: an attempt has failed. Without a reason if there is no room for it.
+pub(crate) fn abort_claim(store: &Store, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
+    keep::keep_time_for_wide(store)?;
+    let fail = |failure: Option<&Failure<'_>>| {
+        with_claim(store, place, |section, stripe, record| {
+            let kinds = kinds_of(store, section.view(), record.header)?;
+            fail_claim(store, section, stripe, record, kinds.as_slice(), failure)
+        })
+    };
+    match fail(Some(failure)) {
+        Err(Error::SpaceFull(_)) => fail(None),
+        done => done,
+    }
+}
+
+/// Gives a claimed tuple back as if it had never been claimed.
+pub(crate) fn release_claim(store: &Store, place: Place) -> Result<(), Error> {
+    keep::keep_time_for_wide(store)?;
+    with_claim(store, place, |section, stripe, record| {
+        let kinds = kinds_of(store, section.view(), record.header)?;
+        end_claim(store, section, stripe, record)?;
+        let back = (record.reference, Happening::Unheard);
+        held::give_back(store, section, stripe, back, kinds.as_slice())
+    })
+}
+
+/// Moves the end of a claim to where `choose` wants it, of where it is.
+fn move_claim_end(store: &Store, place: Place, choose: impl Fn(u64) -> u64) -> Result<(), Error> {
+    with_claim(store, place, |section, stripe, record| {
         let Some(extension) = extension::of(section.view(), record.header) else {
-            return Err(self.damaged("a record in somebody's hands has no extension"));
+            return Err(store::damaged(store, "a claimed record has no extension"));
         };
-        if wheel::is_armed(extension) {
-            wheel::disarm(section, stripe, record.reference);
-        }
-        list::remove(section, stripe, list, extension);
-        Ok(extension)
-    }
+        let end_ms = choose(extension.load64(HOLD_END_MS));
+        holds::move_hold_end(store, section, stripe, (record.reference, extension), end_ms)?;
+        Ok(Delivery::default())
+    })
+}
 
-    /// Frees a record that is off its claim: its tuple is consumed.
-    fn free_claimed<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-    ) -> Result<Delivery, Error> {
-        let told = self.told_of_end(section, stripe, record)?;
-        section.add(stripe.page(), HELD, -1);
-        self.free_record_at(section, stripe, record)?;
-        count_take(stripe);
-        Ok(told)
+/// Counts an attempt that has failed, and puts the tuple back, or with the dead ones.
+pub(crate) fn fail_claim<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    kinds: &[Kind],
+    failure: Option<&Failure<'_>>,
+) -> Result<Delivery, Error> {
+    let extension = end_claim(store, section, stripe, record)?;
+    let number = extension.load(ATTEMPTS).saturating_add(1);
+    section.set(extension, ATTEMPTS, number);
+    let mut replaced = 0;
+    if let Some(failure) = failure {
+        let attempt = Attempt { number, reason: failure.reason() };
+        replaced = history::append(section, &store.layout, stripe, extension, &attempt)?;
     }
+    let most = extension.load(ATTEMPTS_MAX);
+    let is_last = most != 0 && number >= most;
+    let told = if is_last && !time::is_past(lease_end_ms(section.view(), record)) {
+        give_up(store, section, stripe, (record, extension), kinds)?
+    } else {
+        let back = (record.reference, EventKind::Return.into());
+        held::give_back(store, section, stripe, back, kinds)?
+    };
+    // Frees last: who waited for the tuple may have been given a copy.
+    history::free(section, &store.layout, stripe, replaced)?;
+    Ok(told)
+}
 
-    /// As [`Engine::told_of_removal`], of a record whose holder consumes it. Only those who watch removals need its kinds.
-    #[inline(always)]
-    pub(crate) fn told_of_end<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-    ) -> Result<Delivery, Error> {
-        if !chain::watching_removals(section, stripe) {
-            return Ok(Delivery::default());
-        }
-        let kinds = kinds_of(self, section.view(), record.header)?;
-        let taken = (record.reference, EventKind::Take);
-        self.told_of_removal(section, stripe, taken, kinds.as_slice())
-    }
+/// Puts a record that is off its claim with the dead ones (rule K5).
+fn give_up<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, extension): (Record<'m>, Extension<'m>),
+    kinds: &[Kind],
+) -> Result<Delivery, Error> {
+    let gone = (record.reference, EventKind::Expire);
+    let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
+    list::push(section, stripe, List::Dead, (record.reference, extension));
+    section.set_words([
+        (record.header.place(STATE), record::DEAD),
+        (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_sub(1)),
+        (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
+    ]);
+    lease::arm_lease(store, section, stripe, record)?;
+    Ok(told)
+}
 
-    /// Consumes a claimed tuple and stores others, at one moment (rule K4).
-    fn done_with(&self, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
-        let mut incoming = Together::new();
-        self.all_incoming(puts, &mut incoming)?;
-        self.require_fit(&incoming)?;
-        self.keep_time_for_wide()?;
-        if let [(sole, _)] = &mut incoming[..] {
-            // It comes for the one that goes.
-            sole.takes_room = false;
-        }
-        let own = stripe::shape_of(place.scope);
-        let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-        let done = || self.retry(|| self.done_with_once(place, own, &incoming));
-        let wanted =
-            Wanted { shapes: &shapes, leaving: 1, largest_bytes: largest_bytes(&incoming) };
-        let delivery = self.making_room(wanted, done)?;
-        delivery.wake(self);
-        Ok(())
-    }
-
-    fn done_with_once(
-        &self,
-        place: Place,
-        own: u32,
-        incoming: &[(Incoming<'_>, u32)],
-    ) -> Result<Delivery, Error> {
-        let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-        shapes.push(own);
-        let (mut section, places) = self.lock_to_put(shapes, incoming.len() + 1)?;
-        let (stripe, record) = self.require_claimed(section.view(), place)?;
-        self.require_fit_beside(record.header, incoming)?;
-        // Its place in a limited space is free for what follows.
-        self.require_places(places, incoming.len().saturating_sub(1))?;
-        step::begin(&section)?;
-        section.focus(place.scope);
-        self.end_claim(&mut section, stripe, record)?;
-        section.add(stripe.page(), HELD, -1);
-        let mut wakes = self.told_of_end(&mut section, stripe, record)?;
-        wakes.join(self.store_all(&mut section, incoming)?);
-        // Frees last: a block that this section frees must not be filled in it again.
-        step::begin(&section)?;
-        section.focus(place.scope);
-        self.free_told(&mut section, stripe, record)?;
-        section.commit()?;
-        Ok(wakes)
-    }
-
-    /// Gives a claimed tuple back: an attempt has failed. Without a reason if there is no room for it.
-    pub(crate) fn abort_claim(&self, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
-        self.keep_time_for_wide()?;
-        let fail = |failure: Option<&Failure<'_>>| {
-            self.with_claim(place, |section, stripe, record| {
-                let kinds = kinds_of(self, section.view(), record.header)?;
-                self.fail_claim(section, stripe, record, kinds.as_slice(), failure)
+/// Gives back what a dead process had claimed in the stripe of `scope` (rules K2, L5).
+pub(crate) fn fail_claims_of(
+    store: &Store,
+    participant: u32,
+    pid: u32,
+    scope: u32,
+) -> Result<(), Error> {
+    let mut with_reason = true;
+    for lost in lost_by(store, participant, (scope, &[List::Claimed]))? {
+        let fail = |with_reason: bool| {
+            let failure = with_reason.then_some(Failure::Death { pid });
+            lose_one(store, lost, |section, stripe, record| {
+                let kinds = kinds_of(store, section.view(), record.header)?;
+                fail_claim(store, section, stripe, record, kinds.as_slice(), failure.as_ref())
             })
         };
-        match fail(Some(failure)) {
-            Err(Error::SpaceFull(_)) => fail(None),
-            done => done,
-        }
-    }
-
-    /// Gives a claimed tuple back as if it had never been claimed.
-    pub(super) fn release_claim(&self, place: Place) -> Result<(), Error> {
-        self.keep_time_for_wide()?;
-        self.with_claim(place, |section, stripe, record| {
-            let kinds = kinds_of(self, section.view(), record.header)?;
-            self.end_claim(section, stripe, record)?;
-            let back = (record.reference, Happening::Unheard);
-            self.give_back(section, stripe, back, kinds.as_slice())
-        })
-    }
-
-    /// Moves the end of a claim to where `choose` wants it, of where it is.
-    fn move_claim_end(&self, place: Place, choose: impl Fn(u64) -> u64) -> Result<(), Error> {
-        self.with_claim(place, |section, stripe, record| {
-            let Some(extension) = extension::of(section.view(), record.header) else {
-                return Err(self.damaged("a claimed record has no extension"));
-            };
-            let end_ms = choose(extension.load64(HOLD_END_MS));
-            self.move_hold_end(section, stripe, (record.reference, extension), end_ms)?;
-            Ok(Delivery::default())
-        })
-    }
-
-    /// Counts an attempt that has failed, and puts the tuple back, or with the dead ones.
-    pub(crate) fn fail_claim<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        kinds: &[Kind],
-        failure: Option<&Failure<'_>>,
-    ) -> Result<Delivery, Error> {
-        let extension = self.end_claim(section, stripe, record)?;
-        let number = extension.load(ATTEMPTS).saturating_add(1);
-        section.set(extension, ATTEMPTS, number);
-        let mut replaced = 0;
-        if let Some(failure) = failure {
-            let attempt = Attempt { number, reason: failure.reason() };
-            replaced = history::append(section, &self.layout, stripe, extension, &attempt)?;
-        }
-        let most = extension.load(ATTEMPTS_MAX);
-        let is_last = most != 0 && number >= most;
-        let told = if is_last && !time::is_past(lease_end_ms(section.view(), record)) {
-            self.give_up(section, stripe, (record, extension), kinds)?
-        } else {
-            let back = (record.reference, EventKind::Return.into());
-            self.give_back(section, stripe, back, kinds)?
-        };
-        // Frees last: who waited for the tuple may have been given a copy.
-        history::free(section, &self.layout, stripe, replaced)?;
-        Ok(told)
-    }
-
-    /// Puts a record that is off its claim with the dead ones (rule K5).
-    fn give_up<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (record, extension): (Record<'m>, Extension<'m>),
-        kinds: &[Kind],
-    ) -> Result<Delivery, Error> {
-        let gone = (record.reference, EventKind::Expire);
-        let told = self.told_of_removal(section, stripe, gone, kinds)?;
-        list::push(section, stripe, List::Dead, (record.reference, extension));
-        section.set_words([
-            (record.header.place(STATE), record::DEAD),
-            (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_sub(1)),
-            (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
-        ]);
-        self.arm_lease(section, stripe, record)?;
-        Ok(told)
-    }
-
-    /// Gives back what a dead process had claimed in the stripe of `scope` (rules K2, L5).
-    pub(crate) fn fail_claims_of(
-        &self,
-        participant: u32,
-        pid: u32,
-        scope: u32,
-    ) -> Result<(), Error> {
-        let mut with_reason = true;
-        for lost in self.lost_by(participant, (scope, &[List::Claimed]))? {
-            let fail = |with_reason: bool| {
-                let failure = with_reason.then_some(Failure::Death { pid });
-                self.lose_one(lost, |section, stripe, record| {
-                    let kinds = kinds_of(self, section.view(), record.header)?;
-                    self.fail_claim(section, stripe, record, kinds.as_slice(), failure.as_ref())
-                })
-            };
-            match fail(with_reason) {
-                Err(Error::SpaceFull(_)) if with_reason => {
-                    with_reason = false;
-                    fail(false)?;
-                }
-                done => done?,
+        match fail(with_reason) {
+            Err(Error::SpaceFull(_)) if with_reason => {
+                with_reason = false;
+                fail(false)?;
             }
+            done => done?,
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// What a dead process has in hands on `lists` in the stripe of `scope`, the oldest first.
-    pub(crate) fn lost_by(
-        &self,
-        participant: u32,
-        (scope, lists): (u32, &[List]),
-    ) -> Result<Vec<Lost>, Error> {
-        let section = Section::enter(&self.memory, scope)?;
-        let stripe = Stripe::of_scope(section.view(), scope);
-        let lost = holds::oldest_first(section.view(), stripe, lists, |header, _| {
-            header.load(record::HOLDER) == participant + 1
-        });
-        section.finish()?;
-        Ok(lost)
-    }
+/// What a dead process has in hands on `lists` in the stripe of `scope`, the oldest first.
+pub(crate) fn lost_by(
+    store: &Store,
+    participant: u32,
+    (scope, lists): (u32, &[List]),
+) -> Result<Vec<Lost>, Error> {
+    let section = Section::enter(&store.memory, scope)?;
+    let stripe = Stripe::of_scope(section.view(), scope);
+    let lost = holds::oldest_first(section.view(), stripe, lists, |header, _| {
+        header.load(record::HOLDER) == participant + 1
+    });
+    section.finish()?;
+    Ok(lost)
+}
 
-    /// Takes a record out of the hands of a dead process, by `lose`, if it is still there.
-    pub(crate) fn lose_one<'e>(
-        &'e self,
-        Lost { list, place, .. }: Lost,
-        lose: impl Fn(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
-    ) -> Result<(), Error> {
-        let delivery = self.retry(|| {
-            // Not on time: this is called while time is kept, too.
-            let mut section = Section::enter(&self.memory, place.scope)?;
-            let stripe = Stripe::of_scope(section.view(), place.scope);
-            let delivery = match self.held_at(section.view(), place, list) {
-                Some((record, fence)) if fence == place.fence => {
-                    lose(&mut section, stripe, record)?
-                }
-                _ => Delivery::default(),
-            };
-            section.commit()?;
-            Ok(delivery)
-        })?;
-        delivery.wake(self);
-        Ok(())
-    }
+/// Takes a record out of the hands of a dead process, by `lose`, if it is still there.
+pub(crate) fn lose_one<'e>(
+    store: &'e Store,
+    Lost { list, place, .. }: Lost,
+    lose: impl Fn(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
+) -> Result<(), Error> {
+    let delivery = provide::retry(store, || {
+        // Not on time: this is called while time is kept, too.
+        let mut section = Section::enter(&store.memory, place.scope)?;
+        let stripe = Stripe::of_scope(section.view(), place.scope);
+        let delivery = match held_at(store, section.view(), place, list) {
+            Some((record, fence)) if fence == place.fence => lose(&mut section, stripe, record)?,
+            _ => Delivery::default(),
+        };
+        section.commit()?;
+        Ok(delivery)
+    })?;
+    delivery.wake(store);
+    Ok(())
 }

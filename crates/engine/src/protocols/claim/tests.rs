@@ -10,12 +10,13 @@ use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::find::{Order, Purpose};
 use crate::index::links;
-use crate::operations::at_match::Clock;
+use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
-use crate::protocols::claim::{Claim, ClaimTerms};
+use crate::protocols::claim::{self, Claim, ClaimTerms};
 use crate::protocols::lease::LeaseTerms;
+use crate::store::Store;
 use crate::store::stripe::{HELD, Stripe};
-use crate::{Engine, testing, time};
+use crate::{testing, time};
 
 #[test]
 fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
@@ -27,11 +28,11 @@ fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
     let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: Some(1) };
     let mut copy = TupleBuffer::new();
     let how = (Order::Fifo, Purpose::Take, Clock::InAct);
-    let space: &Engine = &engine;
-    let begun = space.at_match(&template, how, |section, stripe, hit, kinds| {
+    let space: &Store = &engine;
+    let begun = at_match::at_match(space, &template, how, |section, stripe, hit, kinds| {
         section.add(stripe.page(), HELD, 1);
         links::unlink_found(section, stripe, hit);
-        space.begin_claim(section, stripe, (hit.record, kinds), (&terms, &mut copy))
+        claim::begin_claim(space, section, stripe, (hit.record, kinds), (&terms, &mut copy))
     });
     let begun = begun.unwrap().unwrap();
     let refused = testing::beside_one_inside(&engine, || {

@@ -5,19 +5,22 @@ use smallvec::SmallVec;
 use tupelo_shm::{Section, commit_together};
 
 use crate::base::error::Error;
-use crate::operations::bulk::Together;
+use crate::operations::bulk::{self, Together};
 use crate::operations::put::Incoming;
-use crate::protocols::claim::Place;
+use crate::operations::{take, targets, transfer};
+use crate::protocols::claim::{Place, settle};
 use crate::protocols::transaction::part::Part;
-use crate::protocols::transaction::{Few, State, Transaction};
-use crate::recovery::full::{Wanted, largest_bytes};
-use crate::recovery::provide::Gathering;
-use crate::recovery::quota::Places;
+use crate::protocols::transaction::{Few, State, Transaction, hold, lock};
+use crate::recovery::full::{self, Wanted, largest_bytes};
+use crate::recovery::provide::{self, Gathering};
+use crate::recovery::quota::{self, Places};
+use crate::recovery::{fit, sweep};
 use crate::store::stripe::{self, HELD, Stripe};
-use crate::store::{record, step};
+use crate::store::{Store, record, step};
+use crate::time;
 use crate::time::list::List;
 use crate::waiters::deliver::Delivery;
-use crate::{Engine, time};
+use crate::waiters::keep;
 
 /// What changes in one space.
 struct Change<'a> {
@@ -33,7 +36,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::Aborted`] if the lease has ended: nothing happened. As [`Engine::put_all`], for any of the spaces:
+    /// [`Error::Aborted`] if the lease has ended: nothing happened. As [`crate::Engine::put_all`], for any of the spaces:
     /// nothing happened yet, and the transaction is open.
     pub fn commit(&mut self) -> Result<(), Error> {
         // Whether its lease has ended is asked when all is locked.
@@ -64,8 +67,8 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     part.incoming(&refs, &mut incoming)?;
     let change = Change::new(part, &incoming);
     let engine = &*part.engine;
-    engine.require_fit(&incoming)?;
-    engine.keep_time_for_wide()?;
+    full::require_fit(engine, &incoming)?;
+    keep::keep_time_for_wide(engine)?;
     let commit = || -> Result<Option<Delivery>, Error> {
         let (mut section, places) = change.enter()?;
         if time::is_past(end_ms) {
@@ -79,7 +82,7 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     };
     let (puts, leaving) = (change.puts(), part.holds.len());
     let wanted = Wanted { shapes: &puts, leaving, largest_bytes: largest_bytes(&incoming) };
-    let done = engine.making_room(wanted, || engine.retry(commit))?;
+    let done = full::making_room(engine, wanted, || provide::retry(engine, commit))?;
     let Some(delivery) = done else { return Ok(false) };
     delivery.wake(engine);
     Ok(true)
@@ -90,15 +93,15 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
     let busy = all.iter().filter(|part| !part.is_idle());
     let mut parts: Few<&Part> = busy.map(|part| &**part).collect();
     // Always in the same order, whoever commits, so that no two wait for each other.
-    parts.sort_by_key(|part| part.engine.segment().identity().uuid);
+    parts.sort_by_key(|part| part.engine.segment.identity().uuid);
     let fields: Few<_> = parts.iter().map(|part| part.own.fields()).collect();
     let refs: Few<_> =
         parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
     let mut incoming: Few<Together<'_>> = parts.iter().map(|_| Together::new()).collect();
     for ((part, refs), incoming) in parts.iter().zip(&refs).zip(&mut incoming) {
         part.incoming(refs, incoming)?;
-        part.engine.require_fit(incoming)?;
-        part.engine.keep_time_for_wide()?;
+        full::require_fit(&part.engine, incoming)?;
+        keep::keep_time_for_wide(&part.engine)?;
     }
     let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
     let changes: Few<Change<'_>> = changes.collect();
@@ -107,7 +110,7 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
         let (index, error) = match commit_once(&changes, end_ms) {
             Ok(done) => {
                 for change in &changes {
-                    change.part.engine.return_log_reserve();
+                    sweep::return_log_reserve(&change.part.engine);
                 }
                 let Some(wakes) = done else { return Ok(false) };
                 for (delivery, part) in wakes.into_iter().zip(&parts) {
@@ -116,7 +119,7 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
                 return Ok(true);
             }
             Err((index, Error::Need(need))) => {
-                match changes[index].part.engine.provide(need, Gathering::Waits) {
+                match provide::provide(&changes[index].part.engine, need, Gathering::Waits) {
                     Ok(()) => continue,
                     Err(error) => (index, error),
                 }
@@ -144,17 +147,19 @@ fn make_room(
 ) -> Result<bool, Error> {
     for (number, Change { part, incoming, .. }) in changes.iter().enumerate() {
         let more = incoming.len().saturating_sub(part.holds.len());
-        if !part.engine.may_have_room(more)? {
+        if !full::may_have_room(&part.engine, more)? {
             return Ok(false);
         }
         let system_free_bytes = system_free_bytes.filter(|_| number == index);
         // Once, before anything is dropped.
-        if !has_dropped && !part.engine.would_fit(largest_bytes(incoming), system_free_bytes)? {
+        if !has_dropped
+            && !fit::would_fit(&part.engine, largest_bytes(incoming), system_free_bytes)?
+        {
             return Ok(false);
         }
     }
     let change = &changes[index];
-    change.part.engine.makes_room(&change.puts(), change.part.holds.len())
+    full::makes_room(&change.part.engine, &change.puts(), change.part.holds.len())
 }
 
 /// One attempt. An error comes with the number of the change that it concerns.
@@ -203,21 +208,21 @@ impl<'a> Change<'a> {
 
     /// Locks all that it touches, if nothing else is to be locked. Returns the places for what it puts, too.
     fn enter(&self) -> Result<(Section<'a>, Places), Error> {
-        let engine: &'a Engine = &self.part.engine;
+        let engine: &'a Store = &self.part.engine;
         let puts = !self.incoming.is_empty();
         if let [alone] = self.shapes[..] {
             let scope = stripe::scope_of(alone);
             return if puts {
-                engine.enter_to_put(scope)
+                quota::enter_to_put(engine, scope)
             } else {
-                Ok((engine.enter(scope)?, None))
+                Ok((time::enter(engine, scope)?, None))
             };
         }
         let shapes = self.shapes.iter().copied();
         let locked = if puts {
-            engine.lock_all_to_put(shapes)?
+            targets::lock_all_to_put(engine, shapes)?
         } else {
-            engine.lock_all(shapes)?.map(|section| (section, None))
+            targets::lock_all(engine, shapes)?.map(|section| (section, None))
         };
         match locked {
             Some(locked) => Ok(locked),
@@ -227,19 +232,19 @@ impl<'a> Change<'a> {
 
     /// As [`Change::enter`], with whatever else it may need.
     fn enter_entirely(&self) -> Result<(Section<'a>, Places), Error> {
-        let engine: &'a Engine = &self.part.engine;
+        let engine: &'a Store = &self.part.engine;
         if self.incoming.is_empty() {
-            return Ok((engine.lock_entirely(&self.shapes)?, None));
+            return Ok((transfer::lock_entirely(engine, &self.shapes)?, None));
         }
-        engine.lock_entirely_to_put(&self.shapes)
+        transfer::lock_entirely_to_put(engine, &self.shapes)
     }
 
     /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
     fn apply(&self, section: &mut Section<'a>, places: Places) -> Result<Option<Delivery>, Error> {
-        let engine: &'a Engine = &self.part.engine;
+        let engine: &'a Store = &self.part.engine;
         let locks = self.part.locks.oldest_first();
         let locks = || locks.iter().map(|lock| lock.place);
-        if !locks().all(|place| engine.is_held(section, place, List::Locks)) {
+        if !locks().all(|place| hold::is_held(engine, section, place, List::Locks)) {
             return Ok(None);
         }
         let changes = self.incoming.len() + self.part.holds.len();
@@ -247,30 +252,34 @@ impl<'a> Change<'a> {
         let mut wakes = Delivery::default();
         for place in self.part.held() {
             let stripe = begin(section, *place)?;
-            let held = engine.held_at(section.view(), *place, List::Enlisted);
+            let held = settle::held_at(engine, section.view(), *place, List::Enlisted);
             let Some((record, _)) = held.filter(|(_, fence)| *fence == place.fence) else {
                 return Ok(None);
             };
-            engine.end_hold(section, stripe, (record, List::Enlisted))?;
+            settle::end_hold(engine, section, stripe, (record, List::Enlisted))?;
             section.add(stripe.page(), HELD, -1);
-            wakes.join(engine.told_of_end(section, stripe, record)?);
+            wakes.join(settle::told_of_end(engine, section, stripe, record)?);
         }
         // The places of what goes are free for what follows.
-        engine.require_places(places, self.incoming.len().saturating_sub(self.part.holds.len()))?;
+        quota::require_places(
+            engine,
+            places,
+            self.incoming.len().saturating_sub(self.part.holds.len()),
+        )?;
         for place in locks() {
             let stripe = begin(section, place)?;
             let lock = record::at(section.view(), place.reference);
-            wakes.join(engine.take_off(section, stripe, lock)?);
+            wakes.join(lock::take_off(engine, section, stripe, lock)?);
         }
-        wakes.join(engine.store_all(section, self.incoming)?);
+        wakes.join(bulk::store_all(engine, section, self.incoming)?);
         // Frees last: a block that this section frees must not be filled in it again.
         for place in self.part.held() {
             let stripe = begin(section, *place)?;
             let record = record::at(section.view(), place.reference);
-            engine.free_told(section, stripe, record)?;
+            take::free_told(engine, section, stripe, record)?;
         }
         for place in locks() {
-            engine.free_lock(section, place)?;
+            lock::free_lock(engine, section, place)?;
         }
         Ok(Some(wakes))
     }

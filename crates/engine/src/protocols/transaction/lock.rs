@@ -9,23 +9,25 @@ use std::collections::HashMap;
 
 use tupelo_shm::{Section, View};
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::index::find::Hit;
-use crate::protocols::claim::{Place, kinds_of};
+use crate::index::links;
+use crate::protocols::claim::{self, Place, kinds_of, settle};
 use crate::protocols::lease::lease_end_ms;
 use crate::protocols::transaction::Term;
-use crate::protocols::transaction::hold::Enlisted;
+use crate::protocols::transaction::hold::{self, Enlisted};
+use crate::recovery::provide;
 use crate::store::extension::{self, LOCKS, TRANSACTION};
 use crate::store::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, Header, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE,
     SHAPE, STATE,
 };
 use crate::store::stripe::Stripe;
-use crate::store::{blocks, step};
+use crate::store::{Store, blocks, step};
 use crate::time::list::{self, List};
 use crate::time::{self, wheel};
-use crate::waiters::deliver::Delivery;
+use crate::waiters::deliver::{self, Delivery};
+use crate::waiters::keep;
 
 /// Bytes of a lock's image: the tuple's place (a word of its own), and its number.
 const IMAGE_LEN: u32 = 16;
@@ -99,184 +101,186 @@ impl Locks {
     }
 }
 
-impl Engine {
-    /// Locks a record for a transaction.
-    pub(crate) fn lock<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        record: Record<'m>,
-        term: Term,
-    ) -> Result<Lock, Error> {
-        let Record { reference, header } = record;
-        let extension = extension::ensure_beyond(section, &self.layout, stripe, header)?;
-        section.add(extension, LOCKS, 1);
-        section.set(header, SHAPE, header.load(SHAPE) | READ_MARK);
-        let bytes = HEADER_BYTES + IMAGE_LEN as usize;
-        let block = blocks::allocate_beyond(section, &self.layout, stripe, bytes)?;
-        let lock = record::at(section.view(), block);
-        let (shape, _) = record::shape_of(header);
-        let sequence = header.load64(SEQUENCE);
-        lock.header.init(IMAGE_BYTES, IMAGE_LEN);
-        lock.header.init(SHAPE, shape);
-        lock.header.init(EXTENSION, 0);
-        lock.header.init(HOLDER, 0);
-        lock.header.init64(SEQUENCE, 0);
-        lock.header.init64(TUPLE, u64::from(reference));
-        lock.header.init64(NUMBER, sequence);
-        let (fence, extension) =
-            self.hold_until(section, stripe, (lock, List::Locks), term.end_ms)?;
-        // Means nothing to anybody until the section is over (R2).
-        extension.init(TRANSACTION, term.number);
-        let place = Place { scope: stripe.scope(), reference: block, fence };
-        Ok(Lock { place, reference, sequence })
-    }
+/// Locks a record for a transaction.
+pub(crate) fn lock<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    term: Term,
+) -> Result<Lock, Error> {
+    let Record { reference, header } = record;
+    let extension = extension::ensure_beyond(section, &store.layout, stripe, header)?;
+    section.add(extension, LOCKS, 1);
+    section.set(header, SHAPE, header.load(SHAPE) | READ_MARK);
+    let bytes = HEADER_BYTES + IMAGE_LEN as usize;
+    let block = blocks::allocate_beyond(section, &store.layout, stripe, bytes)?;
+    let lock = record::at(section.view(), block);
+    let (shape, _) = record::shape_of(header);
+    let sequence = header.load64(SEQUENCE);
+    lock.header.init(IMAGE_BYTES, IMAGE_LEN);
+    lock.header.init(SHAPE, shape);
+    lock.header.init(EXTENSION, 0);
+    lock.header.init(HOLDER, 0);
+    lock.header.init64(SEQUENCE, 0);
+    lock.header.init64(TUPLE, u64::from(reference));
+    lock.header.init64(NUMBER, sequence);
+    let (fence, extension) =
+        claim::hold_until(store, section, stripe, (lock, List::Locks), term.end_ms)?;
+    // Means nothing to anybody until the section is over (R2).
+    extension.init(TRANSACTION, term.number);
+    let place = Place { scope: stripe.scope(), reference: block, fence };
+    Ok(Lock { place, reference, sequence })
+}
 
-    /// Ends a lock: whoever waits to take the tuple may have it now. Frees the lock last.
-    pub(crate) fn unlock<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        lock: Record<'m>,
-    ) -> Result<Delivery, Error> {
-        let delivery = self.take_off(section, stripe, lock)?;
-        self.free_record_at(section, stripe, lock)?;
-        Ok(delivery)
-    }
+/// Ends a lock: whoever waits to take the tuple may have it now. Frees the lock last.
+pub(crate) fn unlock<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    lock: Record<'m>,
+) -> Result<Delivery, Error> {
+    let delivery = take_off(store, section, stripe, lock)?;
+    links::free_record_at(store, section, stripe, lock)?;
+    Ok(delivery)
+}
 
-    /// Takes a lock off its tuple, and leaves the lock's block to the caller, who frees it at the end of the section.
-    pub(crate) fn take_off<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        lock: Record<'m>,
-    ) -> Result<Delivery, Error> {
-        self.end_hold(section, stripe, (lock, List::Locks))?;
-        let Some(record) = self.locked(section.view(), stripe, lock) else {
-            return Ok(Delivery::default());
-        };
-        let kinds = kinds_of(self, section.view(), record.header)?;
-        if count_down(section, record) != 0 {
-            // One whose own lock is the last one left may take it now: it watches.
-            return self.tell_watchers(section, stripe, record.reference, kinds.as_slice());
-        }
-        section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
-        if time::is_past(lease_end_ms(section.view(), record)) {
-            // It is there no more (rule L1), and goes when somebody next enters its stripe on time.
-            return Ok(Delivery::default());
-        }
-        self.offer(section, stripe, record.reference, kinds.as_slice())
+/// Takes a lock off its tuple, and leaves the lock's block to the caller, who frees it at the end of the section.
+pub(crate) fn take_off<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    lock: Record<'m>,
+) -> Result<Delivery, Error> {
+    settle::end_hold(store, section, stripe, (lock, List::Locks))?;
+    let Some(record) = locked(store, section.view(), stripe, lock) else {
+        return Ok(Delivery::default());
+    };
+    let kinds = kinds_of(store, section.view(), record.header)?;
+    if count_down(section, record) != 0 {
+        // One whose own lock is the last one left may take it now: it watches.
+        return deliver::tell_watchers(store, section, stripe, record.reference, kinds.as_slice());
     }
+    section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+    if time::is_past(lease_end_ms(section.view(), record)) {
+        // It is there no more (rule L1), and goes when somebody next enters its stripe on time.
+        return Ok(Delivery::default());
+    }
+    deliver::offer(store, section, stripe, record.reference, kinds.as_slice())
+}
 
-    /// Frees the block of a lock that was taken off its tuple.
-    pub(super) fn free_lock(&self, section: &mut Section<'_>, place: Place) -> Result<(), Error> {
-        step::begin(section)?;
-        section.focus(place.scope);
+/// Frees the block of a lock that was taken off its tuple.
+pub(crate) fn free_lock(
+    store: &Store,
+    section: &mut Section<'_>,
+    place: Place,
+) -> Result<(), Error> {
+    step::begin(section)?;
+    section.focus(place.scope);
+    let stripe = Stripe::of_scope(section.view(), place.scope);
+    links::free_record(store, section, stripe, place.reference)
+}
+
+/// The tuple that a lock is on; `None` if its lease has ended, or was cancelled.
+pub(crate) fn locked<'m>(
+    store: &Store,
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    lock: Record<'m>,
+) -> Option<Record<'m>> {
+    let reference = u32::try_from(lock.header.load64(TUPLE)).ok()?;
+    if !blocks::begins_at(view, &store.layout, stripe, reference) {
+        return None;
+    }
+    let block = blocks::start(view, reference);
+    let is_it =
+        block.load(STATE) == record::LIVE && block.load64(SEQUENCE) == lock.header.load64(NUMBER);
+    is_it.then(|| record::at(view, reference))
+}
+
+/// Ends the lock at `place`, if it stands still.
+pub(crate) fn release_lock(store: &Store, place: Place) -> Result<(), Error> {
+    keep::keep_time_for_wide(store)?;
+    let delivery = provide::retry(store, || {
+        let mut section = time::enter(store, place.scope)?;
         let stripe = Stripe::of_scope(section.view(), place.scope);
-        self.free_record(section, stripe, place.reference)
-    }
-
-    /// The tuple that a lock is on; `None` if its lease has ended, or was cancelled.
-    pub(crate) fn locked<'m>(
-        &self,
-        view: &View<'m>,
-        stripe: Stripe<'m>,
-        lock: Record<'m>,
-    ) -> Option<Record<'m>> {
-        let reference = u32::try_from(lock.header.load64(TUPLE)).ok()?;
-        if !blocks::begins_at(view, &self.layout, stripe, reference) {
-            return None;
-        }
-        let block = blocks::start(view, reference);
-        let is_it = block.load(STATE) == record::LIVE
-            && block.load64(SEQUENCE) == lock.header.load64(NUMBER);
-        is_it.then(|| record::at(view, reference))
-    }
-
-    /// Ends the lock at `place`, if it stands still.
-    pub(super) fn release_lock(&self, place: Place) -> Result<(), Error> {
-        self.keep_time_for_wide()?;
-        let delivery = self.retry(|| {
-            let mut section = self.enter(place.scope)?;
-            let stripe = Stripe::of_scope(section.view(), place.scope);
-            let delivery = match self.held_at(section.view(), place, List::Locks) {
-                Some((lock, fence)) if fence == place.fence => {
-                    self.unlock(&mut section, stripe, lock)?
-                }
-                _ => Delivery::default(),
-            };
-            section.finish()?;
-            Ok(delivery)
-        })?;
-        delivery.wake(self);
-        Ok(())
-    }
-
-    /// Lets takers of this section see the records on which `locks` are the only ones. Returns those of which this is
-    /// so; [`Engine::hide_again`] ends it.
-    pub(super) fn show_own<'l, 'm>(
-        &self,
-        section: &mut Section<'m>,
-        locks: impl Iterator<Item = &'l Lock>,
-    ) -> Result<Vec<&'l Lock>, Error> {
-        let mut shown = Vec::new();
-        for lock in locks {
-            step::begin(section)?;
-            section.focus(lock.place.scope);
-            let Some(record) = self.only_locked(section.view(), lock) else { continue };
-            section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
-            shown.push(lock);
-        }
-        Ok(shown)
-    }
-
-    /// The tuple that an own lock is on, if it is the only one there.
-    pub(super) fn only_locked<'m>(&self, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
-        let record = self.own_locked(view, lock)?;
-        let extension = extension::of(view, record.header)?;
-        (extension.load(LOCKS) == 1).then_some(record)
-    }
-
-    /// Takes a record with an own lock, the only one, for its transaction: nobody else is offered it. Leaves the lock's
-    /// block to the caller, who frees it at the end of the section.
-    pub(super) fn take_locked<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        (lock, record): (&Lock, Record<'m>),
-        term: Term,
-    ) -> Result<Enlisted, Error> {
-        let block = record::at(section.view(), lock.place.reference);
-        self.end_hold(section, stripe, (block, List::Locks))?;
-        count_down(section, record);
-        section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
-        step::begin(section)?;
-        let taken = self.enlist(section, stripe, Hit { record, place: None }, term)?;
-        Ok(Enlisted { was_locked: true, ..taken })
-    }
-
-    /// Hides them from takers again, but for those that were taken.
-    pub(super) fn hide_again(
-        &self,
-        section: &mut Section<'_>,
-        shown: &[&Lock],
-    ) -> Result<(), Error> {
-        for lock in shown {
-            step::begin(section)?;
-            section.focus(lock.place.scope);
-            if let Some(record) = self.own_locked(section.view(), lock) {
-                section.set(record.header, SHAPE, record.header.load(SHAPE) | READ_MARK);
+        let delivery = match settle::held_at(store, section.view(), place, List::Locks) {
+            Some((lock, fence)) if fence == place.fence => {
+                unlock(store, &mut section, stripe, lock)?
             }
-        }
-        Ok(())
-    }
+            _ => Delivery::default(),
+        };
+        section.finish()?;
+        Ok(delivery)
+    })?;
+    delivery.wake(store);
+    Ok(())
+}
 
-    /// The tuple that an own lock is on, if both are there.
-    fn own_locked<'m>(&self, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
-        let (block, fence) = self.held_at(view, lock.place, List::Locks)?;
-        let stripe = Stripe::of_scope(view, lock.place.scope);
-        if fence == lock.place.fence { self.locked(view, stripe, block) } else { None }
+/// Lets takers of this section see the records on which `locks` are the only ones. Returns those of which this is
+/// so; [`hide_again`] ends it.
+pub(crate) fn show_own<'l, 'm>(
+    store: &Store,
+    section: &mut Section<'m>,
+    locks: impl Iterator<Item = &'l Lock>,
+) -> Result<Vec<&'l Lock>, Error> {
+    let mut shown = Vec::new();
+    for lock in locks {
+        step::begin(section)?;
+        section.focus(lock.place.scope);
+        let Some(record) = only_locked(store, section.view(), lock) else { continue };
+        section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+        shown.push(lock);
     }
+    Ok(shown)
+}
+
+/// The tuple that an own lock is on, if it is the only one there.
+pub(crate) fn only_locked<'m>(store: &Store, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
+    let record = own_locked(store, view, lock)?;
+    let extension = extension::of(view, record.header)?;
+    (extension.load(LOCKS) == 1).then_some(record)
+}
+
+/// Takes a record with an own lock, the only one, for its transaction: nobody else is offered it. Leaves the lock's
+/// block to the caller, who frees it at the end of the section.
+pub(crate) fn take_locked<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (lock, record): (&Lock, Record<'m>),
+    term: Term,
+) -> Result<Enlisted, Error> {
+    let block = record::at(section.view(), lock.place.reference);
+    settle::end_hold(store, section, stripe, (block, List::Locks))?;
+    count_down(section, record);
+    section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+    step::begin(section)?;
+    let taken = hold::enlist(store, section, stripe, Hit { record, place: None }, term)?;
+    Ok(Enlisted { was_locked: true, ..taken })
+}
+
+/// Hides them from takers again, but for those that were taken.
+pub(crate) fn hide_again(
+    store: &Store,
+    section: &mut Section<'_>,
+    shown: &[&Lock],
+) -> Result<(), Error> {
+    for lock in shown {
+        step::begin(section)?;
+        section.focus(lock.place.scope);
+        if let Some(record) = own_locked(store, section.view(), lock) {
+            section.set(record.header, SHAPE, record.header.load(SHAPE) | READ_MARK);
+        }
+    }
+    Ok(())
+}
+
+/// The tuple that an own lock is on, if both are there.
+fn own_locked<'m>(store: &Store, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
+    let (block, fence) = settle::held_at(store, view, lock.place, List::Locks)?;
+    let stripe = Stripe::of_scope(view, lock.place.scope);
+    if fence == lock.place.fence { locked(store, view, stripe, block) } else { None }
 }
 
 /// The number of the tuple that a lock is on: how old it is.

@@ -7,12 +7,12 @@ use tupelo_tuple::{TemplateRef, TupleRef};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::index::find::{Order, Purpose};
-use crate::operations::at_match::Clock;
-use crate::operations::bulk::{Found, Together};
+use crate::operations::at_match::{self, Clock};
+use crate::operations::bulk::{self, Found, Together};
 use crate::operations::targets::TupleCopy;
 use crate::protocols::claim::Place;
-use crate::protocols::transaction::hold::{Enlisted, Hold};
-use crate::protocols::transaction::lock::{Lock, Locks};
+use crate::protocols::transaction::hold::{self, Enlisted, Hold};
+use crate::protocols::transaction::lock::{self, Lock, Locks};
 use crate::protocols::transaction::own::Own;
 use crate::protocols::transaction::{Few, Term};
 use crate::store::stripe::Stripe;
@@ -56,7 +56,7 @@ impl Part {
         refs: &[TupleRef<'f>],
         all: &mut Together<'f>,
     ) -> Result<(), Error> {
-        self.engine.all_incoming(refs, all)?;
+        bulk::all_incoming(&self.engine, refs, all)?;
         for (one, _) in all.iter_mut().take(self.holds.len()) {
             // It comes for one that goes.
             one.takes_room = false;
@@ -79,8 +79,8 @@ impl Part {
         let mut all: Vec<_> = held.chain(locked).collect();
         all.sort_by_key(|(age, _)| *age);
         let release = |(_, (list, place))| match list {
-            List::Locks => self.engine.release_lock(place),
-            _ => self.engine.release_hold(place, EventKind::Return.into()),
+            List::Locks => lock::release_lock(&self.engine, place),
+            _ => hold::release_hold(&self.engine, place, EventKind::Return.into()),
         };
         let released: Vec<_> = all.into_iter().map(release).collect();
         released.into_iter().collect()
@@ -91,7 +91,7 @@ impl Part {
         for lock in locks {
             let over = if wanted { self.locks.add(lock) } else { Some(lock) };
             if let Some(lock) = over {
-                self.engine.release_lock(lock.place)?;
+                lock::release_lock(&self.engine, lock.place)?;
             }
         }
         Ok(())
@@ -101,11 +101,11 @@ impl Part {
     pub(super) fn put_back(&mut self, taken: Enlisted, term: Term) -> Result<(), Error> {
         let Enlisted { hold, was_locked } = taken;
         if !was_locked {
-            return self.engine.release_hold(hold.place, Happening::Unheard);
+            return hold::release_hold(&self.engine, hold.place, Happening::Unheard);
         }
-        if let Some(lock) = self.engine.release_to_lock(hold.place, term)? {
+        if let Some(lock) = hold::release_to_lock(&self.engine, hold.place, term)? {
             let gone = self.locks.add(lock);
-            return gone.map_or(Ok(()), |lock| self.engine.release_lock(lock.place));
+            return gone.map_or(Ok(()), |lock| lock::release_lock(&self.engine, lock.place));
         }
         Ok(())
     }
@@ -119,11 +119,11 @@ impl Part {
     ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
         let (engine, locks) = (&self.engine, &self.locks);
         let how = (order, Purpose::Read, Clock::BeforeSearch);
-        engine.at_match(template, how, |section, stripe, hit, kinds| {
+        at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
             let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
             let lock = match locks.on(stripe.scope(), hit.record) {
                 Some(_) => None,
-                None => Some(engine.lock(section, stripe, hit.record, term)?),
+                None => Some(lock::lock(engine, section, stripe, hit.record, term)?),
             };
             Ok((copy, lock))
         })
@@ -138,7 +138,7 @@ impl Part {
         term: Term,
     ) -> Result<(Vec<TupleCopy>, Vec<Lock>), Error> {
         let (engine, locks) = (&self.engine, &self.locks);
-        let done = engine.at_one_moment(template, Purpose::Read, |section, targets| {
+        let done = bulk::at_one_moment(engine, template, Purpose::Read, |section, targets| {
             let (mut copies, mut got) = (Vec::new(), Vec::new());
             let found: Vec<Found<'_>> =
                 crate::operations::bulk::found(section, targets, engine.seed, limit).collect();
@@ -149,7 +149,7 @@ impl Part {
                 section.focus(stripe.scope());
                 let record = record::at(section.view(), found.reference);
                 if locks.on(stripe.scope(), record).is_none() {
-                    got.push(engine.lock(section, stripe, record, term)?);
+                    got.push(lock::lock(engine, section, stripe, record, term)?);
                 }
             }
             Ok((copies, got))

@@ -6,17 +6,18 @@ use tupelo_tuple::TemplateRef;
 use crate::Engine;
 use crate::base::error::Error;
 use crate::index::find::{Hit, Order, Purpose};
-use crate::operations::at_match::Clock;
+use crate::operations::at_match::{self, Clock};
+use crate::operations::bulk;
 use crate::operations::targets::{Target, TupleBuffer, TupleCopy};
 use crate::protocols::transaction::Term;
-use crate::protocols::transaction::hold::Enlisted;
-use crate::protocols::transaction::lock::{Lock, Locks};
+use crate::protocols::transaction::hold::{self, Enlisted};
+use crate::protocols::transaction::lock::{self, Lock, Locks};
 use crate::protocols::transaction::own::{Number, is_beaten};
 use crate::protocols::transaction::part::Part;
 use crate::store::record::{self, Record};
 use crate::store::registry::Kinds;
-use crate::store::step;
 use crate::store::stripe::{self, Stripe};
+use crate::store::{Store, step};
 use crate::time::list::List;
 
 /// What is done with the first match among all, locked or not.
@@ -40,11 +41,11 @@ impl Part {
         (term, copy): (Term, &mut TupleBuffer),
     ) -> Result<Option<(Enlisted, bool)>, Error> {
         if self.locks.is_empty() {
-            let engine: &Engine = &self.engine;
+            let engine: &Store = &self.engine;
             let how = (order, Purpose::Take, Clock::BeforeSearch);
-            return engine.at_match(template, how, |section, stripe, hit, kinds| {
+            return at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
                 let is_copied = copy.fill_short(section.view(), hit.record, kinds);
-                Ok((engine.enlist(section, stripe, hit, term)?, is_copied))
+                Ok((hold::enlist(engine, section, stripe, hit, term)?, is_copied))
             });
         }
         // By all other orders, what it has put itself comes after all that is in the space, or has won before.
@@ -72,7 +73,7 @@ impl Part {
         let (engine, locks): (&Engine, _) = (&self.engine, &self.locks);
         let rival = rival.map(|number| self.own.get(number).view());
         let how = (order, Purpose::Read, Clock::BeforeSearch);
-        engine.at_match(template, how, |section, stripe, hit, kinds| {
+        at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
             let record = hit.record;
             if let Some(own) = &rival {
                 let copy = TupleCopy::new(section.view(), record.reference, *kinds);
@@ -83,20 +84,21 @@ impl Part {
             if !Purpose::Take.passes_over(record.header) {
                 let is_copied = copy.fill_short(section.view(), record, kinds);
                 return Ok(First::Taken(
-                    engine.enlist(section, stripe, hit, term)?,
+                    hold::enlist(engine, section, stripe, hit, term)?,
                     is_copied,
                     None,
                 ));
             }
             let lock = locks.on(stripe.scope(), record);
-            let Some(lock) = lock.filter(|lock| engine.only_locked(section.view(), lock).is_some())
+            let Some(lock) =
+                lock.filter(|lock| lock::only_locked(engine, section.view(), lock).is_some())
             else {
                 return Ok(First::Passed);
             };
             let is_copied = copy.fill_short(section.view(), record, kinds);
-            let taken = engine.take_locked(section, stripe, (lock, record), term)?;
+            let taken = lock::take_locked(engine, section, stripe, (lock, record), term)?;
             // Frees last: a block that this section frees must not be filled in it again.
-            engine.free_lock(section, lock.place)?;
+            lock::free_lock(engine, section, lock.place)?;
             Ok(First::Taken(taken, is_copied, Some(*lock)))
         })
     }
@@ -110,11 +112,11 @@ impl Part {
         (term, copy): (Term, &mut TupleBuffer),
     ) -> Result<Option<(Enlisted, bool)>, Error> {
         let Self { engine, locks, own, .. } = self;
-        let engine: &Engine = engine;
+        let engine: &Store = engine;
         let rival = rival.map(|number| own.get(number).view());
         // Not if it is beaten: it would lose its lock, though it is not taken.
         let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
-            let chosen = engine.chosen(section, targets, order);
+            let chosen = at_match::chosen(engine, section, targets, order);
             let chosen = chosen.filter(|found| {
                 !rival.is_some_and(|own| is_beaten(&found.copy(section).view(), &own, order))
             });
@@ -134,7 +136,7 @@ impl Part {
         term: Term,
     ) -> Result<Vec<(Enlisted, Option<TupleCopy>)>, Error> {
         let Self { engine, locks, .. } = self;
-        let engine: &Engine = engine;
+        let engine: &Store = engine;
         let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
             let found: Vec<_> =
                 crate::operations::bulk::found(section, targets, engine.seed, at_most).collect();
@@ -150,7 +152,7 @@ impl Part {
 /// Takes what `choose` chooses at one moment: the number of the target, and the record. Returns also what `copying` makes of
 /// each. What the transaction alone has read is shown to the search, all of it.
 fn take_at_once<C>(
-    engine: &Engine,
+    store: &Store,
     locks: &mut Locks,
     (template, term): (&[TemplateRef<'_>], Term),
     (choose, mut copying): (
@@ -158,11 +160,11 @@ fn take_at_once<C>(
         impl FnMut(&View<'_>, Record<'_>, &Kinds) -> C,
     ),
 ) -> Result<Vec<(Enlisted, C)>, Error> {
-    let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
+    let done = bulk::at_one_moment(store, template, Purpose::Take, |section, targets| {
         let is_here = |lock: &&Lock| {
             targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
         };
-        let mut shown = engine.show_own(section, locks.all().filter(is_here))?;
+        let mut shown = lock::show_own(store, section, locks.all().filter(is_here))?;
         let (mut taken, mut turned) = (Vec::new(), Vec::new());
         for (number, reference) in choose(section, targets) {
             let target = &targets[number];
@@ -173,20 +175,20 @@ fn take_at_once<C>(
             let copied = copying(section.view(), record, &target.kinds);
             // The lock may be gone with the transaction's time, and its block another's.
             let lock = locks.on(stripe.scope(), record);
-            let lock = lock.filter(|lock| engine.is_held(section, lock.place, List::Locks));
+            let lock = lock.filter(|lock| hold::is_held(store, section, lock.place, List::Locks));
             let enlisted = if let Some(lock) = lock {
                 shown.retain(|other| other.key() != lock.key());
                 turned.push(*lock);
-                engine.take_locked(section, stripe, (lock, record), term)?
+                lock::take_locked(store, section, stripe, (lock, record), term)?
             } else {
-                engine.enlist(section, stripe, Hit { record, place: None }, term)?
+                hold::enlist(store, section, stripe, Hit { record, place: None }, term)?
             };
             taken.push((enlisted, copied));
         }
-        engine.hide_again(section, &shown)?;
+        lock::hide_again(store, section, &shown)?;
         // Frees last: a block that this section frees must not be filled in it again.
         for lock in &turned {
-            engine.free_lock(section, lock.place)?;
+            lock::free_lock(store, section, lock.place)?;
         }
         Ok((taken, turned))
     })?;

@@ -6,10 +6,12 @@ use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 use crate::base::error::Error;
 use crate::index::find::Order;
 use crate::operations::targets::{TupleBuffer, TupleCopy};
-use crate::operations::wait::{Outcome, Waiter};
+use crate::operations::wait::{self, Outcome, Waiter};
+use crate::operations::{bulk, put};
 use crate::protocols::transaction::Transaction;
-use crate::protocols::transaction::hold::Enlisted;
+use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::protocols::transaction::own::{Number, is_beaten};
+use crate::store;
 use crate::waiters::Want;
 use crate::waiters::patience::Patience;
 
@@ -22,7 +24,7 @@ impl Transaction {
     pub fn put<'f>(&mut self, at: usize, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.require_open()?;
         let part = &mut self.parts[at];
-        let incoming = part.engine.incoming(tuple.into())?;
+        let incoming = put::incoming(&part.engine, tuple.into())?;
         part.own.put(&incoming);
         Ok(())
     }
@@ -34,7 +36,7 @@ impl Transaction {
     /// As [`Transaction::put`].
     pub fn check<'f>(&mut self, at: usize, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.require_open()?;
-        self.parts[at].engine.incoming(tuple.into()).map(|_| ())
+        put::incoming(&self.parts[at].engine, tuple.into()).map(|_| ())
     }
 
     /// Whether it has read something in space number `at`. Then a take that finds nothing must not get in line: what
@@ -148,7 +150,7 @@ impl Transaction {
             let mut results = Vec::new();
             let mut buffer = TupleBuffer::new();
             for (one, copy) in &taken {
-                if copy.is_none() && !part.engine.copy_enlisted(one.hold, &mut buffer)? {
+                if copy.is_none() && !hold::copy_enlisted(&part.engine, one.hold, &mut buffer)? {
                     return Ok(None);
                 }
                 results.push(sink(copy.as_ref().map_or_else(|| buffer.view(), TupleCopy::view))?);
@@ -220,7 +222,7 @@ impl Transaction {
     pub fn count(&mut self, at: usize, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         self.require_open()?;
         let part = &mut self.parts[at];
-        Ok(part.engine.count(template)? + part.own.matches(template).len() as u64)
+        Ok(bulk::count(&part.engine, template)? + part.own.matches(template).len() as u64)
     }
 
     /// Gets in line to take a match from space number `at` (rule X6), for [`Transaction::finish_take`]; or, if it is
@@ -238,10 +240,10 @@ impl Transaction {
         self.require_open()?;
         let engine = &self.parts[at].engine;
         if !take {
-            return engine.waiter(template, Want::Put);
+            return wait::waiter(engine, template, Want::Put);
         }
         // What it is handed is back when the transaction is over, also if the process is stopped.
-        engine.waiter_for(template, Want::Take, Some(Patience::Until(self.term.end_ms)))
+        wait::waiter_for(engine, template, Want::Take, Some(Patience::Until(self.term.end_ms)))
     }
 
     /// Takes what a waiter of [`Transaction::waiter`] was handed. Does not wait: if there is nothing, the waiter stays
@@ -273,7 +275,7 @@ impl Transaction {
         order: Order,
     ) -> Option<Number> {
         let part = &mut self.parts[at];
-        let random = part.engine.random_for(order);
+        let random = store::random_for(&part.engine, order);
         part.own.pick(template, order, random)
     }
 
@@ -288,7 +290,7 @@ impl Transaction {
     ) -> Result<R, E> {
         let part = &mut self.parts[at];
         let is_whole = is_copied
-            || match part.engine.copy_enlisted(taken.hold, copy) {
+            || match hold::copy_enlisted(&part.engine, taken.hold, copy) {
                 Ok(is_held) => is_held,
                 Err(error) => {
                     self.put_back(at, &[taken])?;

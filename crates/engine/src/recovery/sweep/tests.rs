@@ -123,7 +123,7 @@ fn a_take_whose_time_is_over_has_seen_what_the_dead_held_l5() {
     let waiter = engine.waiter(&template, Want::Take).unwrap();
     // Somebody has just swept: those who wait do not, for some time.
     let next_sweep =
-        crate::engine::space_line(&engine.memory.view()).word(crate::engine::NEXT_SWEEP_MS);
+        crate::store::space_line(&engine.memory.view()).word(crate::store::NEXT_SWEEP_MS);
     #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32, as it is compared")]
     let now_ms = (tupelo_shm::clock::monotonic_coarse_ns() / 1_000_000) as u32;
     next_sweep.store(now_ms.wrapping_add(1_000_000), Ordering::SeqCst);
@@ -176,14 +176,17 @@ fn what_is_beside_a_process_that_is_stopped_over_it_is_renewed_later_k2_l2() {
 fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     let engine = shared();
     engine.put(&TUPLE).unwrap();
-    let logs = stays_after(|| (0..5).for_each(|_| engine.lengthen_log(Gathering::Waits).unwrap()));
+    let logs = stays_after(|| {
+        (0..5)
+            .for_each(|_| crate::recovery::sweep::lengthen_log(&engine, Gathering::Waits).unwrap());
+    });
     let bytes = vec![7; 60_000];
     let large = [Field::Bytes(&bytes)];
     while engine.put(&large).is_ok() {}
     let first = engine.room().unwrap();
     assert!(!first.wait(Some(Duration::ZERO)).unwrap());
     logs.kill();
-    engine.settle_all().unwrap();
+    crate::recovery::sweep::settle_all(&engine).unwrap();
     assert!(first.is_ready(), "the first in line is told");
     first.give_up().unwrap();
     engine.put(&large).unwrap();
@@ -207,7 +210,7 @@ fn a_place_in_line_that_could_not_be_left_is_left_later_t5() {
     inside.kill();
     // For the one who is not there any more.
     engine.put(&TUPLE).unwrap();
-    engine.sweep_if_due().unwrap();
+    crate::recovery::sweep::sweep_if_due(&engine).unwrap();
     assert_eq!(try_take(&engine).unwrap(), Some(()));
     assert_eq!(engine.check().unwrap().waiters, 0);
 }
@@ -221,17 +224,17 @@ fn who_keeps_the_time_does_not_wait_for_who_is_stopped_where_something_is_due_t6
     let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
     let stripe = crate::store::stripe::scope_of(0);
     let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
-    while !engine.anything_is_due() {
+    while !crate::waiters::keep::anything_is_due(&engine) {
         std::thread::yield_now();
     }
     assert!(!waiter.wait(Some(Duration::from_millis(50))).unwrap());
-    assert!(engine.anything_is_due(), "that is left to who is inside");
+    assert!(crate::waiters::keep::anything_is_due(&engine), "that is left to who is inside");
     engine.put(&[Field::Str("elsewhere")]).unwrap();
     assert!(waiter.wait(None).unwrap());
     waiter.finish(|_| Ok::<_, Error>(())).unwrap();
     let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
     inside.kill();
-    while engine.anything_is_due() {
+    while crate::waiters::keep::anything_is_due(&engine) {
         assert!(!waiter.wait(Some(Duration::from_millis(1))).unwrap());
     }
     engine.check().unwrap();
@@ -270,11 +273,12 @@ fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() 
 
     let engine = shared();
     engine.put(&TUPLE).unwrap();
-    engine.free_cell(engine.claim_cell().unwrap()).unwrap();
+    crate::waiters::cells::free_cell(&engine, crate::waiters::cells::claim_cell(&engine).unwrap())
+        .unwrap();
 
     let sweeper = Script::new(
         || engine.memory.thread().map(|_| ()).unwrap(),
-        |()| engine.settle_all().unwrap(),
+        |()| crate::recovery::sweep::settle_all(&engine).unwrap(),
     );
     // Killed inside of its section, in which the cell is its own already.
     let gets_cell = Script::new(
@@ -289,9 +293,9 @@ fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() 
     );
     let experiment = Experiment::new(Region::of(engine.segment().mapping())).with_kills(400);
     let summary = experiment.interrupt_at_every_instruction(&sweeper, &gets_cell, |_| {
-        engine.settle_all().unwrap();
+        crate::recovery::sweep::settle_all(&engine).unwrap();
         engine.check().unwrap();
-        let mut cells = [(); 3].map(|()| engine.claim_cell().unwrap());
+        let mut cells = [(); 3].map(|()| crate::waiters::cells::claim_cell(&engine).unwrap());
         cells.sort_unstable();
         assert!(cells.windows(2).all(|pair| pair[0] != pair[1]), "twice free: {cells:?}");
     });
@@ -316,7 +320,7 @@ fn who_has_the_number_of_a_dead_thread_cleans_up_after_it_c1_l5() {
     });
     assert_eq!(dead.wait(), tupelo_crashtest::Exit::Killed(6));
     assert!(engine.memory.somebody_died());
-    engine.settle_all().unwrap();
+    crate::recovery::sweep::settle_all(&engine).unwrap();
     assert!(!engine.memory.somebody_died());
 }
 
@@ -350,7 +354,7 @@ fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
         section
     });
     sweeper.kill();
-    engine.settle_all().unwrap();
+    crate::recovery::sweep::settle_all(&engine).unwrap();
     let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
     assert_eq!(taken.unwrap(), Some(()));
     assert_eq!(engine.check().unwrap().held(), 0);
@@ -379,10 +383,10 @@ fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
     let in_hands = || thread.slot().load(tupelo_shm::ENGINE_WORDS);
     let sweeper =
         stays_after(|| Section::try_enter(&engine.memory, head::SWEEP_SCOPE).unwrap().unwrap());
-    engine.leave_abandoned();
+    crate::recovery::abandoned::leave_abandoned(&engine);
     assert_ne!(in_hands(), 0, "not beside a sweeper");
     sweeper.kill();
-    engine.leave_abandoned();
+    crate::recovery::abandoned::leave_abandoned(&engine);
     assert_eq!(in_hands(), 0);
     let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
     assert_eq!(taken.unwrap(), Some(()));
@@ -406,7 +410,8 @@ fn memory_is_looked_for_past_one_who_was_stopped_where_the_dead_held_something_b
     let committed =
         crate::store::arena::line(&engine.memory.view()).load(crate::store::arena::COMMITTED);
     let need = Need::Extents { count: 1, end: engine.layout.extents_max, committed };
-    let refused = engine.provide_late(need, Gathering::PassesOver).unwrap_err();
+    let refused =
+        crate::recovery::provide::provide_late(&engine, need, Gathering::PassesOver).unwrap_err();
     assert!(matches!(refused, Error::SpaceFull(_)), "{refused:?}");
     assert!(!engine.memory.is_waited_for(stripe));
     inside.kill();
@@ -430,15 +435,16 @@ fn a_word_of_who_had_a_large_tuple_is_free_only_when_that_is_certain_c1() {
         let settles = Script::new(
             || engine.memory.thread().map(|_| ()).unwrap(),
             |()| {
-                engine
-                    .settle_flight((slot, word), || crate::store::flight::named(slot, word))
-                    .unwrap();
+                crate::recovery::sweep::settle_flight(&engine, (slot, word), || {
+                    crate::store::flight::named(slot, word)
+                })
+                .unwrap();
             },
         );
         let experiment = Experiment::new(Region::of(engine.segment().mapping())).with_kills(400);
         let summary = experiment.kill_at_every_instruction(&settles, |_| {
             let was_free = slot.load(word) == 0;
-            engine.settle_all().unwrap();
+            crate::recovery::sweep::settle_all(&engine).unwrap();
             drop(Section::enter(&engine.memory, crate::store::stripe::scope_of(0)).unwrap());
             assert!(!was_free || slot.load(word) == 0, "it names what another has by now");
         });
@@ -469,7 +475,7 @@ fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
     }
     // Nobody has been there since.
     reads.kill();
-    engine.settle_all().unwrap();
+    crate::recovery::sweep::settle_all(&engine).unwrap();
     assert!(!waiter.wait(Some(Duration::ZERO)).unwrap(), "its lease has ended");
     assert!(!engine.present(&template).unwrap());
     waiter.give_up().unwrap();
@@ -499,7 +505,7 @@ fn who_is_blocked_gets_the_oldest_of_what_the_dead_held_t2_l5() {
     let template = [TemplateRef::new(&patterns)];
     let waiters = [(); 6].map(|()| engine.waiter(&template, Want::Take).unwrap());
     dies.kill();
-    engine.settle_all().unwrap();
+    crate::recovery::sweep::settle_all(&engine).unwrap();
     let served = waiters.map(|waiter| {
         let number = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(0) {
             Some(Field::Int(number)) => Ok::<_, Error>(number),

@@ -34,10 +34,11 @@ fn engine() -> Engine {
 fn records(engine: &Engine) -> (u32, Vec<u32>) {
     let put = |number: u64| {
         let fields = [Field::Int(number.cast_signed())];
-        let mut incoming = engine.incoming(TupleRef::from(&fields)).unwrap();
-        incoming.terms = Some(engine.terms(&LeaseTerms::default()));
-        let shape = engine.shape(&incoming.kinds).unwrap();
-        (shape, engine.put_incoming(&incoming, shape).unwrap())
+        let mut incoming =
+            crate::operations::put::incoming(engine, TupleRef::from(&fields)).unwrap();
+        incoming.terms = Some(crate::protocols::lease::numbered(engine, &LeaseTerms::default()));
+        let shape = crate::store::registry::shape(engine, &incoming.kinds).unwrap();
+        (shape, crate::operations::put::put_incoming(engine, &incoming, shape).unwrap())
     };
     let (shapes, records): (Vec<u32>, Vec<u32>) = (0..TIMERS).map(put).unzip();
     (shapes[0], records)

@@ -3,16 +3,15 @@
 use tupelo_shm::Section;
 use tupelo_tuple::TupleRef;
 
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::store::registry::Kinds;
 use crate::store::stripe::Stripe;
-use crate::store::{record, step};
+use crate::store::{self, Store, record, step};
 use crate::waiters::events::EventKind;
 use crate::waiters::events::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::waiters::stored::Candidate;
-use crate::waiters::{Cell, HEARS, LINKED, STATE, cell};
+use crate::waiters::{Cell, HEARS, LINKED, STATE, bell, cell, deliver};
 
 /// Subscriptions that match a tuple: as a rule one, for which nothing is allocated.
 #[derive(Default)]
@@ -41,84 +40,84 @@ pub(crate) fn hears(cell: Cell<'_>, bit: u32) -> bool {
     cell.load(HEARS) & bit != 0
 }
 
-impl Engine {
-    /// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
-    ///
-    /// # Errors
-    ///
-    /// [`crate::base::error::Need`] if the section has to begin anew.
-    pub(crate) fn write_down(
-        &self,
-        section: &mut Section<'_>,
-        listeners: &Listeners,
-        (reference, kind): (u32, EventKind),
-        wakes: &mut Vec<u32>,
-    ) -> Result<(), Error> {
-        let record = record::at(section.view(), reference);
-        for number in listeners.all() {
-            step::beyond(section, APPEND_WORDS)?;
-            // Else room that it lacks could not be made, and this would begin anew for ever.
-            self.require_in_line(section.view(), number)?;
-            let cell = cell(section.view(), number);
-            let Some(ring) = Ring::of(section.view(), cell) else { continue };
-            let scope = scope_of(cell);
-            if !section.holds(scope) {
-                return Err(self.damaged("a subscription is in line elsewhere than it says"));
-            }
-            let before = section.focus(scope);
-            let appended = ring.append(section, number, record, kind);
-            section.focus(before);
-            if appended? == Appended::First {
-                wakes.push(number);
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match: also wide ones,
-    /// if it holds their lock.
-    #[inline(never)]
-    pub(crate) fn finish_heard<'m>(
-        &'m self,
-        mut section: Section<'m>,
-        (stripe, reference): (Stripe<'m>, u32),
-        TupleRef { fields, class }: TupleRef<'_>,
-    ) -> Result<(), Error> {
-        let mut kinds = Kinds::new();
-        kinds.read(fields, |_| ());
-        let record = Candidate { reference, kinds: kinds.as_slice(), class };
-        let (mut listeners, mut wakes) = (Listeners::default(), Vec::new());
-        let cares = |cell: Cell<'_>| hears(cell, EventKind::Put.bit());
-        let view = section.view();
-        self.each_filed(view, stripe, (record, fields), cares, |number| listeners.add(number));
-        if section.holds(head::WIDE_SCOPE) {
-            self.each_wide(view, stripe, record, cares, |number| listeners.add(number));
-        }
-        self.write_down(&mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
-        section.finish()?;
-        for number in wakes {
-            self.tell(number);
-        }
-        Ok(())
-    }
-
-    /// Drops the oldest events of a subscription, for a section that found no room for another one. In a section of
-    /// its own: what it overwrites must be nothing that an undo brings back.
-    #[cold]
-    pub(crate) fn make_event_room(&self, number: u32, bytes: u32) -> Result<(), Error> {
-        let scope = scope_of(cell(&self.memory.view(), number));
-        if scope == 0 {
-            return Ok(());
-        }
-        let mut section = Section::enter(&self.memory, scope)?;
+/// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
+///
+/// # Errors
+///
+/// [`crate::base::error::Need`] if the section has to begin anew.
+pub(crate) fn write_down(
+    store: &Store,
+    section: &mut Section<'_>,
+    listeners: &Listeners,
+    (reference, kind): (u32, EventKind),
+    wakes: &mut Vec<u32>,
+) -> Result<(), Error> {
+    let record = record::at(section.view(), reference);
+    for number in listeners.all() {
+        step::beyond(section, APPEND_WORDS)?;
+        // Else room that it lacks could not be made, and this would begin anew for ever.
+        deliver::require_in_line(store, section.view(), number)?;
         let cell = cell(section.view(), number);
-        // It may have ended meanwhile, and be another's.
-        if cell.load(STATE) == LINKED
-            && scope_of(cell) == scope
-            && let Some(ring) = Ring::of(section.view(), cell)
-        {
-            ring.make_room(&mut section, bytes)?;
+        let Some(ring) = Ring::of(section.view(), cell) else { continue };
+        let scope = scope_of(cell);
+        if !section.holds(scope) {
+            return Err(store::damaged(store, "a subscription is in line elsewhere than it says"));
         }
-        Ok(section.commit()?)
+        let before = section.focus(scope);
+        let appended = ring.append(section, number, record, kind);
+        section.focus(before);
+        if appended? == Appended::First {
+            wakes.push(number);
+        }
     }
+    Ok(())
+}
+
+/// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match: also wide ones,
+/// if it holds their lock.
+#[inline(never)]
+pub(crate) fn finish_heard<'m>(
+    store: &'m Store,
+    mut section: Section<'m>,
+    (stripe, reference): (Stripe<'m>, u32),
+    TupleRef { fields, class }: TupleRef<'_>,
+) -> Result<(), Error> {
+    let mut kinds = Kinds::new();
+    kinds.read(fields, |_| ());
+    let record = Candidate { reference, kinds: kinds.as_slice(), class };
+    let (mut listeners, mut wakes) = (Listeners::default(), Vec::new());
+    let cares = |cell: Cell<'_>| hears(cell, EventKind::Put.bit());
+    let view = section.view();
+    deliver::each_filed(store, view, stripe, (record, fields), cares, |number| {
+        listeners.add(number);
+    });
+    if section.holds(head::WIDE_SCOPE) {
+        deliver::each_wide(store, view, stripe, record, cares, |number| listeners.add(number));
+    }
+    write_down(store, &mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
+    section.finish()?;
+    for number in wakes {
+        bell::tell(store, number);
+    }
+    Ok(())
+}
+
+/// Drops the oldest events of a subscription, for a section that found no room for another one. In a section of
+/// its own: what it overwrites must be nothing that an undo brings back.
+#[cold]
+pub(crate) fn make_event_room(store: &Store, number: u32, bytes: u32) -> Result<(), Error> {
+    let scope = scope_of(cell(&store.memory.view(), number));
+    if scope == 0 {
+        return Ok(());
+    }
+    let mut section = Section::enter(&store.memory, scope)?;
+    let cell = cell(section.view(), number);
+    // It may have ended meanwhile, and be another's.
+    if cell.load(STATE) == LINKED
+        && scope_of(cell) == scope
+        && let Some(ring) = Ring::of(section.view(), cell)
+    {
+        ring.make_room(&mut section, bytes)?;
+    }
+    Ok(section.commit()?)
 }

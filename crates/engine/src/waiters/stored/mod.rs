@@ -14,13 +14,14 @@ use tupelo_tuple::{
 
 use self::sets::SETS;
 use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
-use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
 use crate::index::key;
-use crate::store::arena;
+use crate::operations::wait::room;
+use crate::recovery::provide;
 use crate::store::record::{self, ImageBuffer};
 use crate::store::registry::Kinds;
+use crate::store::{Store, arena};
 
 /// The image of the actuals; formals are null.
 const ACTUALS: u32 = 0;
@@ -39,66 +40,64 @@ const _: () = assert!(EXTENT_LEN as usize == EXTENT_BYTES);
 /// Fields of a template that is stored as its actuals.
 const FIELDS_MAX: usize = 16;
 
-impl Engine {
-    /// Stores a template in a cell that only this caller knows.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SpaceFull`] if a long template finds no room; what cannot be encoded.
-    pub(crate) fn store_template(
-        &self,
-        cell: Cell<'_>,
-        template: &[TemplateRef<'_>],
-    ) -> Result<(), Error> {
-        let view = self.memory.view();
-        if let [one] = template
-            && (store_actuals(&view, cell, one) || sets::store(&view, cell, one))
-        {
-            return Ok(());
-        }
-        let encoded = encode_template_refs(template)
-            .map_err(|error| Error::Template(error.to_string().into()))?;
-        cell.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
-        if encoded.len() <= TEMPLATE_INLINE {
-            view.copy_in(view.offset_of(cell) + TEMPLATE, &encoded);
-            cell.init(FORM, ENCODED);
-            return Ok(());
-        }
-        self.retry(|| self.store_apart(cell, &encoded))
+/// Stores a template in a cell that only this caller knows.
+///
+/// # Errors
+///
+/// [`Error::SpaceFull`] if a long template finds no room; what cannot be encoded.
+pub(crate) fn store_template(
+    store: &Store,
+    cell: Cell<'_>,
+    template: &[TemplateRef<'_>],
+) -> Result<(), Error> {
+    let view = store.memory.view();
+    if let [one] = template
+        && (store_actuals(&view, cell, one) || sets::store(&view, cell, one))
+    {
+        return Ok(());
     }
+    let encoded = encode_template_refs(template)
+        .map_err(|error| Error::Template(error.to_string().into()))?;
+    cell.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
+    if encoded.len() <= TEMPLATE_INLINE {
+        view.copy_in(view.offset_of(cell) + TEMPLATE, &encoded);
+        cell.init(FORM, ENCODED);
+        return Ok(());
+    }
+    provide::retry(store, || store_apart(store, cell, &encoded))
+}
 
-    fn store_apart(&self, cell: Cell<'_>, encoded: &[u8]) -> Result<(), Error> {
-        let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let cell = section.view().span(section.view().offset_of(cell));
-        let first = arena::take_beyond(&mut section, &self.layout, count)?;
-        arena::mark_run(&section, &self.layout, first, count, head::CELLS_SCOPE);
-        let granule = self.layout.extent_granule(first);
-        section.view().copy_in(granule as usize * GRANULE, encoded);
-        section.set::<CELL_BYTES>(cell, TEMPLATE, granule);
-        section.set(cell, FORM, ENCODED_APART);
+fn store_apart(store: &Store, cell: Cell<'_>, encoded: &[u8]) -> Result<(), Error> {
+    let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
+    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+    let cell = section.view().span(section.view().offset_of(cell));
+    let first = arena::take_beyond(&mut section, &store.layout, count)?;
+    arena::mark_run(&section, &store.layout, first, count, head::CELLS_SCOPE);
+    let granule = store.layout.extent_granule(first);
+    section.view().copy_in(granule as usize * GRANULE, encoded);
+    section.set::<CELL_BYTES>(cell, TEMPLATE, granule);
+    section.set(cell, FORM, ENCODED_APART);
+    section.commit()?;
+    Ok(())
+}
+
+/// Frees what a cell's template has outside of the cell.
+pub(crate) fn drop_template(store: &Store, cell: Cell<'_>) -> Result<(), Error> {
+    if cell.load(FORM) != ENCODED_APART {
+        return Ok(());
+    }
+    provide::retry(store, || {
+        let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+        let cell = section.view().span::<CELL_BYTES>(section.view().offset_of(cell));
+        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
+        let first = store.layout.extent_of(cell.load(TEMPLATE));
+        section.set(cell, FORM, ACTUALS);
+        section.set(cell, TEMPLATE_BYTES, 0);
+        arena::give_back(&mut section, &store.layout, first, count)?;
         section.commit()?;
         Ok(())
-    }
-
-    /// Frees what a cell's template has outside of the cell.
-    pub(crate) fn drop_template(&self, cell: Cell<'_>) -> Result<(), Error> {
-        if cell.load(FORM) != ENCODED_APART {
-            return Ok(());
-        }
-        self.retry(|| {
-            let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-            let cell = section.view().span::<CELL_BYTES>(section.view().offset_of(cell));
-            let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
-            let first = self.layout.extent_of(cell.load(TEMPLATE));
-            section.set(cell, FORM, ACTUALS);
-            section.set(cell, TEMPLATE_BYTES, 0);
-            arena::give_back(&mut section, &self.layout, first, count)?;
-            section.commit()?;
-            Ok(())
-        })?;
-        self.tell_first_for_room()
-    }
+    })?;
+    room::tell_first_for_room(store)
 }
 
 /// Stores `template` as its actuals, if it is of that form and they fit.

@@ -9,7 +9,7 @@ use tupelo_tuple::{Alternative, Entry, Pattern, Tuple, TupleRef, Value};
 use super::*;
 use crate::operations::wait::Waiter;
 use crate::waiters::cell;
-use crate::{EventKind, Order, SubscribeTerms, Subscription, Want, testing};
+use crate::{Engine, EventKind, Order, SubscribeTerms, Subscription, Want, testing};
 
 const ROUNDS: usize = 400;
 /// Templates, and tuples, of a round.
@@ -242,12 +242,15 @@ fn a_damaged_template_is_noticed_or_another_and_nothing_worse_c5() {
     let mut random = random();
     let job = [PatternRef::Actual(Field::Str("job")), PatternRef::ANY];
     let engine = engine();
-    let number = engine.claim_cell().unwrap();
-    let mut incoming =
-        engine.incoming(TupleRef::from(&[Field::Str("job"), Field::Int(1)])).unwrap();
+    let number = crate::waiters::cells::claim_cell(&engine).unwrap();
+    let mut incoming = crate::operations::put::incoming(
+        &engine,
+        TupleRef::from(&[Field::Str("job"), Field::Int(1)]),
+    )
+    .unwrap();
     incoming.takes_room = false;
-    let shape = engine.shape(&incoming.kinds).unwrap();
-    let reference = engine.put_incoming(&incoming, shape).unwrap();
+    let shape = crate::store::registry::shape(&engine, &incoming.kinds).unwrap();
+    let reference = crate::operations::put::put_incoming(&engine, &incoming, shape).unwrap();
     let mut noticed = 0;
     for _ in 0..20_000 {
         let view = engine.memory.view();
@@ -264,5 +267,5 @@ fn a_damaged_template_is_noticed_or_another_and_nothing_worse_c5() {
         noticed += u32::from(view.violated());
     }
     assert!(noticed > 1_000, "{noticed}");
-    engine.free_cell(number).unwrap();
+    crate::waiters::cells::free_cell(&engine, number).unwrap();
 }

@@ -1,0 +1,138 @@
+//! The engine as others see it: how a space is made and attached to, and its verbs, each a function of a lower layer.
+
+mod holding;
+mod looking;
+mod many;
+mod single;
+mod waiting;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use tupelo_shm::{Memory, Segment};
+use tupelo_tuple::hash;
+
+use crate::base::error::Error;
+use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES};
+use crate::recovery::abandoned::Abandoned;
+use crate::recovery::full::{Limits, WhenFull};
+use crate::recovery::sweep;
+use crate::store::classes::Classes;
+use crate::store::registry::ShapeCache;
+use crate::store::{EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
+use crate::waiters::cells::{self, SpareCell};
+
+/// How large a new space may grow, and how it is found.
+pub use tupelo_shm::CreateOptions;
+
+/// Smallest arena: one chunk.
+const ARENA_BYTES_MIN: u64 = 2 << 20;
+
+impl Engine {
+    /// What strangers must know of this build's layout: any difference in it is another format.
+    pub fn segment_layout() -> tupelo_shm::Layout {
+        let sizes = [STRIPE_BYTES as u64, record::HEADER_BYTES as u64, EXTENT_BYTES as u64, FORMAT];
+        tupelo_shm::Layout {
+            minor: 0,
+            abi_hash: sizes.into_iter().fold(0, hash::combine),
+            features_incompatible: 0,
+            features_compatible: 0,
+        }
+    }
+
+    /// What a space for `size_bytes` is made for: so much can be had, and not a little less.
+    pub fn rounded_size_bytes(size_bytes: u64) -> u64 {
+        u64::from(layout_for(size_bytes).extents_max) * EXTENT_BYTES as u64
+    }
+
+    /// The address space that a space of up to `size_bytes` needs.
+    pub fn reserve_bytes(size_bytes: u64) -> usize {
+        layout_for(size_bytes).reserve_bytes()
+    }
+
+    /// Fills a new segment.
+    ///
+    /// # Errors
+    ///
+    /// [`tupelo_shm::Error::Full`] if the first pages cannot be had.
+    pub fn initialise(
+        mapping: &tupelo_shm::Mapping,
+        limits: &Limits,
+    ) -> Result<(), tupelo_shm::Error> {
+        let layout = layout_for(limits.size_bytes);
+        let view = Memory::initialise(mapping, layout.arena, layout::INITIAL_BYTES)?;
+        // Places to wait at, for the first who wait when the system gives no more memory.
+        mapping.commit(layout::cell(0)..layout::cell(0) + PAGE)?;
+        mapping.commit(layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES)?;
+        space_line(&view).init(EXTENTS_MAX, layout.extents_max);
+        space_line(&view).init64(TUPLES_MAX, limits.tuples_max.unwrap_or(0));
+        space_line(&view).init(WHEN_FULL, limits.when_full.number());
+        Ok(())
+    }
+
+    /// The engine over a segment that [`Engine::initialise`] filled.
+    ///
+    /// # Errors
+    ///
+    /// [`tupelo_shm::Error::Corrupted`] if the sizes in it contradict each other.
+    pub fn new(segment: Segment) -> Result<Self, Error> {
+        let memory = Memory::new(Arc::clone(segment.mapping()));
+        let layout = Layout::new(space_line(&memory.view()).load(EXTENTS_MAX));
+        if layout.reserve_bytes() > segment.mapping().reserved_bytes() {
+            let what = "the arena is larger than the segment";
+            return Err(tupelo_shm::Error::corrupted(what).into());
+        }
+        let seed = segment.identity().hash_seed;
+        let random = AtomicU64::new(seed ^ u64::from(std::process::id()));
+        let tuples_max = space_line(&memory.view()).load64(TUPLES_MAX);
+        let Some(when_full) = WhenFull::of_number(space_line(&memory.view()).load(WHEN_FULL))
+        else {
+            let what = "no such policy for a full space";
+            return Err(tupelo_shm::Error::corrupted(what).into());
+        };
+        let store = Store {
+            memory,
+            layout,
+            tuples_max,
+            when_full,
+            seed,
+            shape_cache: ShapeCache::new(),
+            spare_cell: SpareCell::default(),
+            abandoned: Abandoned::default(),
+            classes: Classes::default(),
+            random,
+            segment,
+            name: "the space".into(),
+        };
+        store.memory.watch(store.segment.created().then_some(layout.arena));
+        let engine = Self { store };
+        sweep::sweep_at_attach(&engine)?;
+        Ok(engine)
+    }
+
+    /// The same engine, whose errors call the space `name`.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.store.name = name.into();
+        self
+    }
+
+    /// The segment behind.
+    pub fn segment(&self) -> &Segment {
+        &self.store.segment
+    }
+}
+
+/// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
+const FORMAT: u64 = 26;
+
+fn layout_for(size_bytes: u64) -> Layout {
+    let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
+    Layout::new(u32::try_from(extents).unwrap_or(u32::MAX >> 12))
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        cells::free_spare(self);
+    }
+}

@@ -1,0 +1,60 @@
+//! Places in line, and bells for many of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tupelo_tuple::TemplateRef;
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::operations::wait::{self, Waiter, room};
+use crate::waiters::Want;
+use crate::waiters::bell::{self, Bell};
+
+impl Engine {
+    /// Gets in line for a match. If there is one already, it is handed over at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of waiters or shapes; what the memory says.
+    pub fn waiter(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        want: Want,
+    ) -> Result<Waiter, Error> {
+        wait::waiter(self, template, want)
+    }
+
+    /// Gets in line to claim a match. What is handed over is kept for as long as the claim may be silent, `ttl`, and at
+    /// least a tenth of a second; if it is not picked up by then, it goes to the next in line, and the waiter is behind
+    /// all others (rule K2).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::waiter`].
+    pub fn claimant(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        ttl: Duration,
+    ) -> Result<Waiter, Error> {
+        wait::claimant(self, template, ttl)
+    }
+
+    /// Gets in line for room. [`Waiter::wait`] returns true when it is worth trying, and now and then in vain.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::waiter`].
+    pub fn room(self: &Arc<Self>) -> Result<Waiter, Error> {
+        room::room(self)
+    }
+
+    /// Gets a bell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of waiters; [`Error::System`] if there can be no socket.
+    pub fn bell(self: &Arc<Self>) -> Result<Bell, Error> {
+        bell::bell(self)
+    }
+}
