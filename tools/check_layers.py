@@ -26,35 +26,6 @@ PATH = re.compile(r"(?<![\w:])((?:crate|super)(?:::\w+)+)")
 METHODS = re.compile(r"^impl(?:<[^>]*>)? (?:Engine|Store) \{", re.MULTILINE)
 VERB = re.compile(r"^    pub fn (\w+)", re.MULTILINE)
 TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{.*", re.MULTILINE | re.DOTALL)
-# What still points up in a file of the engine: imports, methods of `Engine` outside of its face, and
-# calls of such. A number may only get smaller.
-ENGINE_EXCEPTIONS: dict[str, int] = {
-    "base/error.rs": 1,
-    "index/learn.rs": 2,
-    "index/links.rs": 4,
-    "operations/bulk.rs": 2,
-    "operations/put.rs": 2,
-    "operations/wait/finish.rs": 7,
-    "recovery/abandoned.rs": 2,
-    "recovery/full.rs": 1,
-    "recovery/held.rs": 3,
-    "recovery/sweep.rs": 7,
-    "store/arena.rs": 2,
-    "store/mod.rs": 2,
-    "store/passage.rs": 1,
-    "store/registry.rs": 2,
-    "store/shrink.rs": 1,
-    "store/step.rs": 4,
-    "store/stripe.rs": 1,
-    "time/holds.rs": 5,
-    "time/mod.rs": 11,
-    "time/wheel.rs": 1,
-    "waiters/bell.rs": 2,
-    "waiters/cells.rs": 1,
-    "waiters/deliver.rs": 2,
-    "waiters/patience.rs": 4,
-    "waiters/stored/mod.rs": 2,
-}
 LAYER_BLOCK = re.compile(r"```text\nlayers\b[^\n]*\n(.*?)```", re.DOTALL)
 UNSAFE = re.compile(r"^(?!\s*//).*\bunsafe\s*(?:\{|fn\b|impl\b|extern\b)", re.MULTILINE)
 
@@ -223,21 +194,12 @@ def engine_findings() -> list[str]:
     """Arrows inside the engine that point up, and methods of `Engine` outside of its face."""
     found = []
     sources = EngineSources()
-    seen: dict[str, int] = {}
     for name, layer, code in sources.files():
+        where = f"crates/engine/src/{name}"
         if layer not in sources.heights:
-            found.append(f"crates/engine/src/{name}: '{layer}' is no layer of ARCHITECTURE.md")
+            found.append(f"{where}: '{layer}' is no layer of ARCHITECTURE.md")
             continue
-        up = sources.upward(name, layer, code)
-        seen[name] = len(up)
-        if len(up) > ENGINE_EXCEPTIONS.get(name, 0):
-            allowed = ENGINE_EXCEPTIONS.get(name, 0)
-            found.append(f"crates/engine/src/{name}: points up {len(up)} times ({allowed} known):")
-            found.extend(f"    {path}" for path in up)
-    for name, known in ENGINE_EXCEPTIONS.items():
-        if seen.get(name, 0) < known:
-            now = seen.get(name, 0)
-            found.append(f"tools/check_layers.py: {name} points up {now} times: lower its number")
+        found.extend(f"{where}: {up.strip()} points up" for up in sources.upward(name, layer, code))
     return found
 
 

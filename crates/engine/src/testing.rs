@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
 
 use crate::store::stripe::{self, Stripe};
-use crate::{Engine, LeaseTerms, Limits, Want, time};
+use crate::{Engine, LeaseTerms, Limits, Want};
 
 /// An engine of its own over private memory.
 pub(crate) fn engine(size_bytes: u64) -> Engine {
@@ -76,7 +75,7 @@ pub(crate) fn beside_one_inside<R>(engine: &Arc<Engine>, act: impl FnOnce() -> R
             let view = engine.memory.view();
             let leased = Stripe::of_shape(&view, 1);
             for is_due in [true, false] {
-                while time::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
+                while stripe::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(1));
                 }
             }

@@ -5,7 +5,7 @@ use std::fmt;
 use tupelo_shm::Bytes;
 use tupelo_tuple::Shape;
 
-use crate::protocols::transaction::Abortion;
+use crate::base::abortion::Abortion;
 
 /// Why an operation was refused. It had no effect, unless the variant says otherwise.
 ///

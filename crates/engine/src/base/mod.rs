@@ -1,8 +1,12 @@
 //! What everything stands upon: errors, where things are in a segment, signals.
 
+pub(crate) mod abortion;
+pub(crate) mod clock;
 pub(crate) mod error;
 pub(crate) mod layout;
 pub(crate) mod refusable;
 pub(crate) mod signal;
 pub(crate) mod sink;
 pub(crate) mod sync;
+pub(crate) mod terms;
+pub(crate) mod want;

@@ -5,7 +5,8 @@
 //! A tuple that might be refused is held while its taker looks at it, so that it can go back (rule V3), and freed
 //! in a second section. So a binding that has met nothing of a kind that it can not represent says so.
 
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::atomic::AtomicU16;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tupelo_tuple::{Kind, KindSet};
 

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tupelo_tuple::TemplateRef;
-use tupelo_tuple::TupleRef;
-use tupelo_tuple::TupleView;
+use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;
+use crate::base::terms::LeaseTerms;
 use crate::index::find::Order;
 use crate::protocols::claim::dead::{self, Obituary};
 use crate::protocols::claim::{self, Claim, ClaimTerms};
-use crate::protocols::lease::{self, Lease, LeaseTerms};
+use crate::protocols::lease::{self, Lease};
 use crate::protocols::subscription::{self, Subscription};
 use crate::waiters::events::SubscribeTerms;
 

@@ -1,8 +1,6 @@
 //! What the space may hold, what is in it, and who has it.
 
-use tupelo_tuple::Class;
-use tupelo_tuple::Shape;
-use tupelo_tuple::TemplateRef;
+use tupelo_tuple::{Class, Shape, TemplateRef};
 
 use crate::Engine;
 use crate::base::error::Error;

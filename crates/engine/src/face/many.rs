@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use tupelo_tuple::Template;
-use tupelo_tuple::TemplateRef;
-use tupelo_tuple::TupleRef;
-use tupelo_tuple::TupleView;
+use tupelo_tuple::{Template, TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;
+use crate::base::terms::LeaseTerms;
 use crate::operations::scan::{self, Scan};
 use crate::operations::{bulk, take_many, transfer};
-use crate::protocols::lease::LeaseTerms;
 
 impl Engine {
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.

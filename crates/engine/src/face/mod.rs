@@ -14,19 +14,29 @@ use tupelo_tuple::hash;
 
 use crate::base::error::Error;
 use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES};
-use crate::recovery::abandoned::Abandoned;
+use crate::protocols::{dead_holders, due};
 use crate::recovery::full::{Limits, WhenFull};
 use crate::recovery::sweep;
+use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
+use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
+use crate::store::spare::SpareCell;
 use crate::store::{EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
-use crate::waiters::cells::{self, SpareCell};
+use crate::waiters::{cells, keep};
 
 /// How large a new space may grow, and how it is found.
 pub use tupelo_shm::CreateOptions;
 
 /// Smallest arena: one chunk.
 const ARENA_BYTES_MIN: u64 = 2 << 20;
+
+/// Who does what the store asks for.
+const CALLBACKS: Callbacks = Callbacks {
+    catch_up: due::catch_up,
+    tell_keepers: keep::tell_keepers,
+    free_holds_of: dead_holders::free_holds_of,
+};
 
 impl Engine {
     /// What strangers must know of this build's layout: any difference in it is another format.
@@ -102,6 +112,7 @@ impl Engine {
             classes: Classes::default(),
             random,
             segment,
+            callbacks: &CALLBACKS,
             name: "the space".into(),
         };
         store.memory.watch(store.segment.created().then_some(layout.arena));

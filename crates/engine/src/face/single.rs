@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use tupelo_tuple::TemplateRef;
-use tupelo_tuple::TupleRef;
-use tupelo_tuple::TupleView;
+use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;

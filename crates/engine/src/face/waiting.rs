@@ -7,9 +7,9 @@ use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::base::error::Error;
+use crate::base::want::Want;
+use crate::operations::wait::bell::{self, Bell};
 use crate::operations::wait::{self, Waiter, room};
-use crate::waiters::Want;
-use crate::waiters::bell::{self, Bell};
 
 impl Engine {
     /// Gets in line for a match. If there is one already, it is handed over at once.

@@ -3,9 +3,9 @@
 use tupelo_shm::View;
 use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 
-use crate::index::key::Key;
 use crate::index::table::{self, Place};
 use crate::index::{self, Index, learn, ring};
+use crate::store::key::Key;
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record};
 use crate::store::registry::Kinds;
 use crate::store::stripe::{FIRST, LAST, Stripe};

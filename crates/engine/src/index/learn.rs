@@ -6,10 +6,9 @@
 //! A build goes through the base list in steps and commits often, so others go on meanwhile; a killed
 //! builder leaves its cursor, and the next one that asks for the mask continues. Dropping is the same walk.
 
-use tupelo_shm::{Section, Span, View};
+use tupelo_shm::{GRANULE, Section, Span, View};
 use tupelo_tuple::{Kind, PatternRef};
 
-use super::key::{self, Key};
 use super::{
     BUCKETS, BUILDING, CURSOR, DROPPING, GROWTH, Index, KEYS, LEVEL, LOOKUPS, MASK, NONE, READY,
     SEGMENTS, SEGMENTS_MAX, STATE, ring, table,
@@ -17,18 +16,17 @@ use super::{
 use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_GRANULES;
 use crate::index::links;
-use crate::recovery::provide::{self, Gathering};
+use crate::store::key::{self, Key};
 use crate::store::stripe::{
     FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
     Stripe,
 };
 use crate::store::{Store, blocks, record, registry, step};
-use tupelo_shm::GRANULE;
 
 /// Records that a build handles before it lets others in: about 20 us.
-const STEP_RECORDS: u32 = 256;
+pub(crate) const STEP_RECORDS: u32 = 256;
 /// Records in an extent, at most.
-const RECORDS_PER_EXTENT_MAX: u64 = EXTENT_GRANULES as u64 / 2;
+pub(crate) const RECORDS_PER_EXTENT_MAX: u64 = EXTENT_GRANULES as u64 / 2;
 /// Stripes with fewer records than this are searched as they are.
 const LIVE_MIN: u32 = 64;
 
@@ -70,7 +68,7 @@ fn cheapest(stripe: Stripe<'_>) -> Note<'_> {
     notes.min_by_key(|note| note.load(NOTE_SCANNED)).unwrap_or_else(|| note_at(stripe, 0))
 }
 
-fn forget(stripe: Stripe<'_>, mask: u32) {
+pub(crate) fn forget(stripe: Stripe<'_>, mask: u32) {
     for number in 0..STATISTICS_MAX {
         let note = note_at(stripe, number);
         if note.load(NOTE_MASK) == mask {
@@ -79,44 +77,8 @@ fn forget(stripe: Stripe<'_>, mask: u32) {
     }
 }
 
-/// Gives the stripe with lock `scope` an index over `mask`, if it has room for one. Returns when the
-/// index is ready, or when another process has taken the slot meanwhile.
-///
-/// # Errors
-///
-/// What the memory says; a space without room for an index keeps working without it, and so does one in which room can not
-/// be looked for.
-#[cold]
-pub(crate) fn learn(store: &Store, scope: u32, mask: u32) -> Result<(), Error> {
-    // Four times as many as it takes to walk through as many records as there is room for.
-    let records_max = u64::from(store.layout.extents_max) * RECORDS_PER_EXTENT_MAX;
-    learn_within(store, scope, mask, records_max * 4 / u64::from(STEP_RECORDS) + 1_000)
-}
-
-/// As [`learn`], in at most so many steps. If others put and take faster than that, the next lookup that an index
-/// would serve goes on.
-fn learn_within(store: &Store, scope: u32, mask: u32, steps_max: u64) -> Result<(), Error> {
-    let done = provide::retry_by(store, Gathering::PassesOver, || {
-        for _ in 0..steps_max {
-            if learn_step(store, scope, mask)? {
-                break;
-            }
-        }
-        Ok(())
-    });
-    match done {
-        Err(error) if matches!(error, Error::SpaceFull(_)) || error.is_stall() => {
-            // It has to earn its room anew: looking for that in the whole space costs far more than a lookup. Nor has the
-            // lookup to do with who was stopped in the middle of something.
-            forget(Stripe::of_scope(&store.memory.view(), scope), mask);
-            Ok(())
-        }
-        done => done,
-    }
-}
-
-/// One lock hold of [`learn`]. Returns whether there is nothing left to do.
-fn learn_step(store: &Store, scope: u32, mask: u32) -> Result<bool, Error> {
+/// One lock hold of [`crate::recovery::learning::learn`]. Returns whether there is nothing left to do.
+pub(crate) fn learn_step(store: &Store, scope: u32, mask: u32) -> Result<bool, Error> {
     let mut section = Section::enter(&store.memory, scope)?;
     let stripe = Stripe::of_scope(section.view(), scope);
     let known = (0..INDEXES_MAX)

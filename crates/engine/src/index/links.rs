@@ -9,15 +9,12 @@ use tupelo_tuple::{Field, Kind, TupleRef};
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::index::find::Hit;
-use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, queue, ring};
-use crate::operations::put;
-use crate::protocols::claim::history;
-use crate::protocols::lease;
+use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, queue, ring};
 use crate::store::blocks::{self, Release};
 use crate::store::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
-use crate::store::stripe::{INDEX_SET, RETURNS, Stripe};
-use crate::store::{Store, extension};
-use crate::time::wheel;
+use crate::store::stripe::{INDEX_SET, INDEXES_MAX, RETURNS, Stripe};
+use crate::store::{Store, extension, history, key, step};
+use crate::time::{list, wheel};
 
 /// Which index slots are being built or dropped, a bit each.
 pub(crate) const WALKING: usize = 88;
@@ -108,7 +105,7 @@ pub(crate) fn link_youngest_with<'m, const K: usize>(
             let base = queue::appending(section.view(), stripe, record);
             let added = (record, tag);
             ring::append_with(section, &store.layout, stripe, index, added, (base, also))
-                .inspect_err(|_| put::give_number_back(stripe, record))?;
+                .inspect_err(|_| queue::give_number_back(stripe, record))?;
         }
         _ => {
             section.set_words(also);
@@ -116,7 +113,7 @@ pub(crate) fn link_youngest_with<'m, const K: usize>(
             let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
                 link_in_several(store, section, stripe, record, fields)
             });
-            linked.inspect_err(|_| put::give_number_back(stripe, record))?;
+            linked.inspect_err(|_| queue::give_number_back(stripe, record))?;
         }
     }
     if stripe.page().load(WALKING) != 0 {
@@ -250,7 +247,7 @@ fn free_extension<'m>(
     header: Header<'m>,
 ) -> Result<(), Error> {
     if let Some(extension) = extension::of(section.view(), header) {
-        lease::recount(section, stripe, extension, false);
+        extension::recount(section, stripe, extension, false);
         let block = history::detach(section, extension);
         history::free(section, &store.layout, stripe, block)?;
     }
@@ -368,3 +365,20 @@ pub(crate) fn precedes(view: &View<'_>, reference: u32, other: u32) -> bool {
     let sequence = |reference| record::header(view, reference).load64(record::SEQUENCE);
     sequence(reference) < sequence(other)
 }
+
+/// Words that storing one tuple changes, its rare parts aside.
+const PUT_WORDS: usize = 2 * blocks::ALLOCATE_WORDS // the record and its extension
+    + wheel::ARM_WORDS
+    + 4 // the extension's place, when the lease ends, how many are delayed
+    + INDEXES_MAX * (ring::LINK_WORDS + 1) // the links and a mark or cursor
+    + queue::LINK_WORDS
+    + step::HAND_WORDS;
+
+/// Words that taking one tuple out changes.
+const TAKE_WORDS: usize = INDEXES_MAX * (ring::UNLINK_WORDS + 1) // the links and a cursor
+    + queue::UNLINK_WORDS
+    + 3 * blocks::FREE_WORDS // the record, its extension and its history
+    + wheel::ARM_WORDS
+    + list::LINK_WORDS
+    + step::HAND_WORDS;
+const _: () = assert!(PUT_WORDS <= step::STEP_WORDS && TAKE_WORDS <= step::STEP_WORDS);

@@ -20,7 +20,6 @@
 //! | 124 | up to how many keys the table does without more buckets, since no memory was found for them; a hint |
 
 pub(crate) mod find;
-pub(crate) mod key;
 pub(crate) mod learn;
 pub(crate) mod links;
 pub(crate) mod queue;

@@ -5,7 +5,7 @@ use tupelo_shm::{Section, Store, View, Word};
 use crate::base::layout::Layout;
 use crate::store::blocks;
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record, SEQUENCE, STATE};
-use crate::store::stripe::{FIRST, LAST, LAST_RETURNED, LIVE, Stripe};
+use crate::store::stripe::{FIRST, LAST, LAST_RETURNED, LIVE, NEXT_SEQUENCE, Stripe};
 
 /// Words that linking a record changes: two neighbours, the count, its state.
 pub(crate) const LINK_WORDS: usize = 4;
@@ -143,4 +143,20 @@ fn neighbour<'m>(
     } else {
         record::header(view, neighbour).place(at)
     }
+}
+
+/// Gives a record its place in the order of puts.
+#[inline(always)]
+pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
+    let sequence = stripe.page().load64(NEXT_SEQUENCE);
+    // Not undone by itself (`step::count_anew`): a number that was skipped does no harm.
+    stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
+    record.header.init64(record::SEQUENCE, sequence);
+}
+
+/// The last put of a section is not to be: it ends or begins anew, and is counted once.
+#[cold]
+#[inline(never)]
+pub(crate) fn give_number_back(stripe: Stripe<'_>, record: Record<'_>) {
+    stripe.page().init64(NEXT_SEQUENCE, record.header.load64(record::SEQUENCE));
 }

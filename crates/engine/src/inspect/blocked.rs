@@ -4,8 +4,9 @@ use tupelo_shm::{ParticipantInfo, Section, View};
 use tupelo_tuple::Template;
 
 use crate::base::error::Error;
+use crate::base::want::Want;
 use crate::store::{Store, registry, stripe};
-use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, Want, cells, stored};
+use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, cells, stored};
 
 /// A caller that waits for a tuple, to take or to read it.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tupelo_shm::View;
 use tupelo_tuple::TemplateRef;
 
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::find::Purpose;
 use crate::operations::judged::Among;
@@ -13,7 +14,6 @@ use crate::protocols::claim;
 use crate::store::Store;
 use crate::store::extension::{self, HOLD_END_MS};
 use crate::store::record::{self, STATE};
-use crate::time;
 
 /// What holds a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,5 +59,5 @@ fn holding(store: &Store, view: &View<'_>, reference: u32) -> Holding {
         _ => return Holding { by: HeldBy::Call, pid: 0, expires_in: None },
     };
     let end_ms = extension::of(view, header).map(|extension| extension.load64(HOLD_END_MS));
-    Holding { by, pid: claim::holder_pid(store, header), expires_in: end_ms.map(time::time_until) }
+    Holding { by, pid: claim::holder_pid(store, header), expires_in: end_ms.map(clock::time_until) }
 }

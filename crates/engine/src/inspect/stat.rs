@@ -7,6 +7,7 @@ use std::time::Duration;
 use tupelo_shm::{ParticipantInfo, View};
 use tupelo_tuple::Shape;
 
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::layout::EXTENT_BYTES;
 use crate::index;
@@ -17,7 +18,7 @@ use crate::recovery::sweep;
 use crate::store::extension::{self, Extension, HOLD_END_MS};
 use crate::store::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES};
 use crate::store::{self, DROPPED, Store, WHERE_ERRORS, arena, record, registry, space_line};
-use crate::time;
+use crate::time::enter;
 use crate::time::list::{self, List};
 use crate::waiters::events::ring::Ring;
 use crate::waiters::{self, cells, chain};
@@ -249,13 +250,13 @@ fn claim_stats(store: &Store, number: u32) -> Result<Vec<ClaimStat>, Error> {
     if Stripe::of_shape(&view, number).page().load(stripe::CLAIMED) == 0 {
         return Ok(Vec::new());
     }
-    let section = time::enter(store, stripe::scope_of(number))?;
+    let section = enter::enter(store, stripe::scope_of(number))?;
     let stripe = Stripe::of_shape(section.view(), number);
     let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
         pid: claim::holder_pid(store, record::header(section.view(), reference)),
         fence: extension.load64(extension::FENCE),
         attempt: extension.load(extension::ATTEMPTS).saturating_add(1),
-        expires_in: time::time_until(extension.load64(HOLD_END_MS)),
+        expires_in: clock::time_until(extension.load64(HOLD_END_MS)),
     };
     let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
     section.finish()?;
@@ -274,7 +275,7 @@ fn count_in_transactions(
     if List::Enlisted.is_empty(stripe) && List::Locks.is_empty(stripe) {
         return Ok((0, 0));
     }
-    let section = time::enter(store, stripe::scope_of(number))?;
+    let section = enter::enter(store, stripe::scope_of(number))?;
     let (view, stripe) = (section.view(), Stripe::of_shape(section.view(), number));
     let mut count = |list, count_one: fn(&mut TransactionStat)| {
         let mut counted = 0;
@@ -282,7 +283,7 @@ fn count_in_transactions(
             let holder = record::header(view, reference).load(record::HOLDER);
             let one = (holder, extension.load(extension::TRANSACTION));
             let stat = transactions.entry(one).or_insert_with(|| {
-                let expires_in = time::time_until(extension.load64(HOLD_END_MS));
+                let expires_in = clock::time_until(extension.load64(HOLD_END_MS));
                 TransactionStat { pid: 0, taken: 0, read: 0, expires_in }
             });
             count_one(stat);

@@ -14,7 +14,7 @@ use crate::recovery::{provide, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
 use crate::store::{self, Store, record};
-use crate::time;
+use crate::time::enter;
 
 /// When it is seen to that all has happened which is due where a match is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,13 +102,13 @@ fn at_match_of<'e, R>(
     provide::retry(store, || {
         let scope = stripe::scope_of(shape);
         let mut section = match clock {
-            Clock::BeforeSearch => time::enter(store, scope)?,
+            Clock::BeforeSearch => enter::enter(store, scope)?,
             Clock::InAct => Section::enter(&store.memory, scope)?,
         };
         let stripe = Stripe::of_shape(section.view(), shape);
         let Found { hit, learn } = find(section.view(), stripe);
         let Some(hit) = hit else {
-            if clock == Clock::InAct && time::is_behind(stripe) {
+            if clock == Clock::InAct && stripe::is_behind(stripe) {
                 return Err(Need::Time.into());
             }
             section.finish()?;

@@ -6,16 +6,16 @@ use tupelo_shm::Section;
 use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
 use crate::base::error::Error;
+use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose, beats};
 use crate::operations::judged::{self, Among, Judged, Verdicts};
-use crate::operations::put::{self, Incoming};
+use crate::operations::put;
 use crate::operations::sighting::{self, LargeCopy, Seen};
 use crate::operations::take::{self, take_in_hand};
-use crate::operations::targets::{self, Target, Targets, TupleCopy};
-use crate::protocols::lease::{self, LeaseTerms};
+use crate::operations::targets::{self, FirstLook, Target, Targets, TupleCopy};
 use crate::recovery::full::{self, Wanted, largest_bytes};
-use crate::recovery::sweep::{self, FirstLook};
-use crate::recovery::{provide, quota};
+use crate::recovery::{provide, quota, sweep};
+use crate::store::incoming::{self, Incoming};
 use crate::store::stripe::Stripe;
 use crate::store::{self, Store, record, registry, step};
 use crate::waiters::deliver::Delivery;
@@ -47,7 +47,7 @@ pub(crate) fn put_all_leased<'f>(
     let mut incoming = Together::new();
     all_incoming(store, tuples, &mut incoming)?;
     for (one, _) in &mut incoming {
-        one.terms = Some(lease::numbered(store, terms));
+        one.terms = Some(incoming::numbered(store, terms));
     }
     put_all_incoming(store, &incoming)?;
     Ok(tuples.len())

@@ -19,19 +19,18 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
+use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose};
 use crate::operations::scan::is_listed;
 use crate::operations::take::{self, take_in_hand};
-use crate::operations::targets::{self, Target, Targets, TupleCopy};
+use crate::operations::targets::{self, FirstLook, Target, Targets, TupleCopy};
 use crate::operations::wait::{Outcome, judged};
 use crate::operations::{at_match, sighting};
-use crate::recovery::provide;
-use crate::recovery::sweep::{self, FirstLook};
+use crate::recovery::{provide, sweep};
 use crate::store::registry::Kinds;
 use crate::store::stripe::{RETURNS, Stripe};
 use crate::store::{self, Store, WHERE_ERRORS, record, space_line};
 use crate::time::list::{self, List};
-use crate::waiters::Want;
 
 /// Copies in the first batch, and in later ones, each of which has twice as many: about 20 us of copying.
 const BATCH_MIN: usize = 8;

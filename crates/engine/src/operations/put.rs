@@ -1,49 +1,34 @@
 //! `put`: storing a tuple (rules O2, B1, C2).
 
-use tupelo_shm::Section;
-use tupelo_tuple::{
-    Field, TupleRef,
-    image::{self, ARITY_MAX, Sizer},
-};
+use std::time::Duration;
 
+use tupelo_shm::Section;
+use tupelo_tuple::TupleRef;
+use tupelo_tuple::image::{self, ARITY_MAX, Sizer};
+
+use crate::base::clock;
 use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_BYTES;
+use crate::base::terms::Terms;
 use crate::index::links;
-use crate::protocols::lease::{self, Terms};
+use crate::index::queue::number;
 use crate::recovery::full::{self, Wanted};
 use crate::recovery::{abandoned, provide, quota, sweep};
 use crate::store::blocks::{self, Small};
+use crate::store::extension::{self, Extension, LEASE_END_MS, LEASE_NUMBER};
 use crate::store::flight::Flight;
-use crate::store::record::{self, ImageBuffer, Record};
+use crate::store::incoming::Incoming;
+use crate::store::record::{self, Record, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, NEXT_SEQUENCE, SUBSCRIBED, Stripe, WAITING};
-use crate::store::{Store, extension};
-use crate::time;
+use crate::store::stripe::{self, DELAYED_COUNT, LEASED_COUNT, SUBSCRIBED, Stripe, WAITING};
+use crate::store::{Store, fullness, wide};
+use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::hear;
-use crate::waiters::{chain, keep};
+use crate::waiters::{chain, keep, turns};
 
 /// Largest image: its offsets are 32 bits.
 const IMAGE_BYTES_MAX: usize = u32::MAX as usize;
-
-/// A tuple on its way in.
-pub(crate) struct Incoming<'f> {
-    pub(crate) fields: &'f [Field<'f>],
-    pub(crate) kinds: Kinds,
-    pub(crate) size: image::Size,
-    /// From when to when it is there, if not from now for ever.
-    pub(crate) terms: Option<Terms>,
-    /// Whether it adds to what the space holds, and is not there for a tuple that goes in the same section.
-    pub(crate) takes_room: bool,
-}
-
-impl Incoming<'_> {
-    /// Whether it is copied outside of the critical section.
-    #[inline]
-    fn is_long(&self) -> bool {
-        self.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES
-    }
-}
 
 /// As [`crate::Engine::put`] says.
 #[inline]
@@ -76,13 +61,13 @@ fn put_small(
     (size, small): (image::Size, Small),
     shape: u32,
 ) -> Result<(), Error> {
-    let (mut section, stripe) = stripe::enter_stripe(store, shape)?;
+    let (mut section, stripe) = enter::enter_stripe(store, shape)?;
     // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
     let (waiting, subscribed) = (stripe.page().load(WAITING), stripe.page().load(SUBSCRIBED));
     let is_awaited = waiting != subscribed
         && tuple
             .apart(|tuple| deliver::may_be_awaited(store, section.view(), stripe, tuple.fields));
-    let is_heard_wide = !is_awaited && chain::concerns_wide(&section, stripe);
+    let is_heard_wide = !is_awaited && wide::concerns_wide(&section, stripe);
     if is_heard_wide {
         section = keep::enter_wide_on_time(store, section)?;
     }
@@ -132,7 +117,7 @@ fn put_small_again(store: &Store, tuple: TupleRef<'_>, error: Error) -> Result<(
 fn ends_with(store: &Store, error: &Error) -> bool {
     match error {
         Error::Need(_) => false,
-        Error::SpaceFull(_) => !full::drops_oldest(store),
+        Error::SpaceFull(_) => !fullness::drops_oldest(store),
         _ => true,
     }
 }
@@ -238,7 +223,7 @@ fn put_once_on_terms<'m>(
     let (mut section, places): (Section<'m>, _) = quota::begin_put(store, stripe::scope_of(shape))?;
     let stripe = Stripe::of_shape(section.view(), shape);
     let (now_ms, due_ms) = terms.now_and_first();
-    if time::is_behind_at(stripe, now_ms) {
+    if stripe::is_behind_at(stripe, now_ms) {
         return Err(Need::Time.into());
     }
     keep::require_time_for_wide(store, &section, stripe)?;
@@ -282,7 +267,7 @@ fn store_on_terms<'m>(
     };
     record::write_image(section.view(), record, incoming.fields, incoming.size);
     let on_terms = (incoming, terms, due_ms);
-    Ok((lease::publish_on_terms(store, section, stripe, record, on_terms)?, record.reference))
+    Ok((publish_on_terms(store, section, stripe, record, on_terms)?, record.reference))
 }
 
 /// Allocates a record and fills all but its image.
@@ -330,7 +315,7 @@ fn publish<'m>(
         None => publish_at_once(store, section, stripe, record, incoming),
         Some(terms) => {
             let (_, due_ms) = terms.now_and_first();
-            lease::publish_on_terms(store, section, stripe, record, (incoming, terms, due_ms))
+            publish_on_terms(store, section, stripe, record, (incoming, terms, due_ms))
         }
     }
 }
@@ -401,23 +386,67 @@ fn put_long(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, E
     }
 }
 
-/// Gives a record its place in the order of puts.
-#[inline(always)]
-pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
-    let sequence = stripe.page().load64(NEXT_SEQUENCE);
-    // Not undone by itself (`step::count_anew`): a number that was skipped does no harm.
-    stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
-    record.header.init64(record::SEQUENCE, sequence);
-}
-
-/// The last put of a section is not to be: it ends or begins anew, and is counted once.
-#[cold]
-#[inline(never)]
-pub(crate) fn give_number_back(stripe: Stripe<'_>, record: Record<'_>) {
-    stripe.page().init64(NEXT_SEQUENCE, record.header.load64(record::SEQUENCE));
-}
-
 #[cold]
 fn too_many_fields() -> Error {
     Error::LimitExceeded { what: "fields in a tuple", limit: ARITY_MAX }
+}
+
+/// As `publish`, for a tuple that is put on terms, the first of which ends at `due_ms`.
+#[inline(always)]
+pub(crate) fn publish_on_terms<'m>(
+    store: &'m Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
+) -> Result<Delivery, Error> {
+    crate::index::queue::number(stripe, record);
+    let extension = extension::ensure(section, &store.layout, stripe, record.header)?;
+    // Nobody can reach the record yet (R2).
+    extension.init64(LEASE_NUMBER, terms.number);
+    if terms.after.is_some() {
+        return publish_later(store, section, stripe, record, (extension, terms, due_ms));
+    }
+    let ends = terms.lease.is_some();
+    extension.init64(LEASE_END_MS, if ends { due_ms } else { 0 });
+    let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
+    let leased = stripe.page().place(LEASED_COUNT);
+    let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
+    if delivery.taken() {
+        section.set_words([leased]);
+        return Ok(delivery);
+    }
+    links::link_youngest_with(store, section, stripe, (record, incoming.fields), [leased])?;
+    if ends {
+        let own = (record.reference, extension);
+        wheel::arm_fresh(store, section, stripe, own, due_ms)?;
+    }
+    Ok(delivery)
+}
+
+/// As [`publish_on_terms`], for a tuple that is visible at `due_ms`.
+#[cold]
+#[inline(never)]
+pub(crate) fn publish_later<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+    (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
+) -> Result<Delivery, Error> {
+    turns::require_turn(store, section.view())?;
+    if let Some(lease) = terms.lease {
+        extension.init64(LEASE_END_MS, milliseconds(lease));
+        section.add(stripe.page(), LEASED_COUNT, 1);
+    }
+    section.set(record.header, STATE, record::DELAYED);
+    section.add(stripe.page(), DELAYED_COUNT, 1);
+    wheel::arm(store, section, stripe, record.reference, due_ms)?;
+    Ok(Delivery::default())
+}
+
+/// A length in milliseconds, at least one, and no longer than the clock.
+pub(crate) fn milliseconds(length: Duration) -> u64 {
+    let ms = u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    ms.clamp(1, clock::TIME_MS_MAX)
 }

@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use tupelo_tuple::{TemplateRef, TupleView};
 
+use crate::Engine;
 use crate::base::error::Error;
 use crate::base::sink::sink_once;
+use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
 use crate::operations::judged::{self, Verdicts, has_condition};
 use crate::operations::sighting::{self, TRIED_BYTES_MAX};
@@ -22,8 +24,7 @@ use crate::store::record::{self, ImageBuffer};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{self, Store};
-use crate::waiters::Want;
-use crate::{Engine, time};
+use crate::time::enter;
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
 /// is among constant writers, and waits less in the queue for the lock.
@@ -126,9 +127,9 @@ fn read_from<R, E: From<Error>>(
             continue;
         };
         let found = search.pick(&view, stripe, order, random);
-        if time::is_behind(stripe) {
+        if stripe::is_behind(stripe) {
             // What was found may have ended, and what was not may be there.
-            time::catch_up(store, stripe.scope())?;
+            (store.callbacks.catch_up)(store, stripe.scope())?;
             continue;
         }
         let Some(hit) = found.hit else {
@@ -180,7 +181,7 @@ fn read_locked<R, E: From<Error>>(
     };
     let scope = stripe::scope_of(shape);
     let copy = sighting::copy_match(store, |large| {
-        let mut section = time::enter(store, scope)?;
+        let mut section = enter::enter(store, scope)?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let random = store::random_for(store, order);
         let mut found = search.pick(section.view(), stripe, order, random);
@@ -188,7 +189,7 @@ fn read_locked<R, E: From<Error>>(
             // Known only now, perhaps: locking has undone what a process left here that died inside.
             drop(section);
             sweep::recall(store)?;
-            section = time::enter(store, scope)?;
+            section = enter::enter(store, scope)?;
             found = search.pick(section.view(), stripe, order, random);
         }
         let place = found.hit.map(|hit| (shape, hit.record.reference));
@@ -247,7 +248,7 @@ fn read_from_union<R, E: From<Error>>(
     sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let copy = sighting::copy_match(store, |large| {
-        let mut section = time::enter(store, stripe::scope_of(target.shape))?;
+        let mut section = enter::enter(store, stripe::scope_of(target.shape))?;
         let reference = target.pick(section.view(), order, store::random(store), store.seed);
         let place = (target.shape, reference);
         let seen = (reference != 0).then(|| large.of(section.view(), place, &target.kinds));
@@ -255,18 +256,4 @@ fn read_from_union<R, E: From<Error>>(
         Ok(seen)
     })?;
     copy.map(|copy| sink(copy.view())).transpose()
-}
-
-/// Every pair of an alternative and a shape that it can match, each shape in the order of its birth.
-pub(crate) fn fitting<'t>(
-    store: &Store,
-    template: &'t [TemplateRef<'t>],
-) -> Vec<(&'t TemplateRef<'t>, u32)> {
-    let view = store.memory.view();
-    let pairs = template.iter().flat_map(|alternative| {
-        registry::fitting_shapes(store, &view, alternative)
-            .into_iter()
-            .map(move |shape| (alternative, shape))
-    });
-    pairs.collect()
 }

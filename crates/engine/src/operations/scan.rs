@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tupelo_shm::View;
 use tupelo_tuple::{Class, EncodeError, Template, TemplateRef, TupleView};
 
+use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::operations::judged::{self, has_condition};
@@ -15,8 +16,8 @@ use crate::recovery::sweep;
 use crate::store::record::{self, ImageBuffer, NEXT};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, FIRST, Stripe};
-use crate::store::{self, Store, blocks, passage};
-use crate::{Engine, time};
+use crate::store::{self, Store, blocks};
+use crate::time::{enter, passage};
 
 /// A walk through the space that holds no lock between its steps. A tuple that is present throughout is
 /// returned exactly once; one that comes or goes meanwhile may be returned or not, but never twice.
@@ -147,12 +148,12 @@ impl Scan {
             (self.shape, self.last) = (self.shape + 1, None);
             return Ok(true);
         }
-        let mut section = time::enter(store, scope)?;
+        let mut section = enter::enter(store, scope)?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
         if self.comparison.is_none() && self.last.is_none() && stripe.hides_some() {
             drop(section);
             sweep::recall(store)?;
-            section = time::enter(store, scope)?;
+            section = enter::enter(store, scope)?;
         }
         let (mut seen, is_over) = self.walk(section.view(), template, (kinds, at_most));
         section.commit()?;

@@ -13,7 +13,7 @@ use crate::operations::targets::TupleCopy;
 use crate::store::registry::Kinds;
 use crate::store::stripe::{self, Stripe};
 use crate::store::{Store, record};
-use crate::time;
+use crate::time::enter;
 
 /// How often somebody may take what was found before it is copied. Whoever loses so often is among those who take large
 /// tuples without a pause: then they wait for one copy, for otherwise there might never be one.
@@ -90,7 +90,7 @@ pub(crate) fn copy_of_sighting(
     sighting: &Sighting,
 ) -> Result<Option<TupleCopy>, Error> {
     let copy = sighting.copy(&store.memory.view());
-    let mut section = time::enter(store, stripe::scope_of(sighting.shape))?;
+    let mut section = enter::enter(store, stripe::scope_of(sighting.shape))?;
     let stripe = Stripe::of_shape(section.view(), sighting.shape);
     let found = (sighting.reference, sighting.sequence);
     let is_there = is_listed(section.view(), &store.layout, stripe, found);
@@ -152,7 +152,7 @@ mod tests {
     fn copied(engine: &Engine, meanwhile: impl Fn(usize)) -> (Option<u8>, Vec<LargeCopy>) {
         let mut looks = Vec::new();
         let copy = copy_match(engine, |large| {
-            let mut section = crate::time::enter(engine, stripe::scope_of(0))?;
+            let mut section = crate::time::enter::enter(engine, stripe::scope_of(0))?;
             let first = Stripe::of_shape(section.view(), 0).page().load(stripe::FIRST);
             let kinds = crate::store::registry::kinds_of(engine, section.view(), 0).unwrap();
             let seen = (first != 0).then(|| large.of(section.view(), (0, first), &kinds));

@@ -5,24 +5,26 @@ use std::sync::Arc;
 use tupelo_shm::Section;
 use tupelo_tuple::{Kind, TemplateRef, TupleView};
 
+use crate::Engine;
 use crate::base::error::Error;
 use crate::base::sink::sink_once;
+use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose, Search};
-use crate::index::{learn, links};
+use crate::index::links;
 use crate::operations::bulk;
 use crate::operations::judged::{self, Verdicts, has_condition};
 use crate::operations::targets::{self, Target};
 use crate::operations::wait::{self, Outcome};
-use crate::recovery::{abandoned, held, provide, sweep};
+use crate::recovery::{abandoned, held, learning, provide, sweep};
 use crate::store::flight::Flight;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe, TAKES};
+use crate::store::stripe::{self, HELD, Stripe, count_take};
 use crate::store::{self, Store};
+use crate::time::enter;
+use crate::waiters::chain;
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
-use crate::waiters::{Want, chain};
-use crate::{Engine, time};
 
 /// As [`crate::Engine::try_take`] says.
 #[inline(always)]
@@ -94,7 +96,7 @@ fn take_or_wait_at<R, E: From<Error>>(
     order: Order,
     sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
-    let (section, stripe) = stripe::enter_stripe(engine, shape)?;
+    let (section, stripe) = enter::enter_stripe(engine, shape)?;
     let found = search.pick(section.view(), stripe, order, store::random_for(engine, order));
     if let Some(hit) = found.hit {
         return take_hit(engine, section, stripe, search, (hit, found.learn), sink)
@@ -114,7 +116,7 @@ fn take_from<R, E: From<Error>>(
     order: Order,
     sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let (section, stripe) = stripe::enter_stripe(store, shape)?;
+    let (section, stripe) = enter::enter_stripe(store, shape)?;
     let found = search.pick(section.view(), stripe, order, store::random_for(store, order));
     let Some(hit) = found.hit else {
         let somebody_holds = stripe.hides_some();
@@ -172,7 +174,7 @@ fn take_recalled<R, E: From<Error>>(
     sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     sweep::recall(store)?;
-    let section = time::enter(store, stripe::scope_of(shape))?;
+    let section = enter::enter(store, stripe::scope_of(shape))?;
     let stripe = Stripe::of_shape(section.view(), shape);
     let found = search.pick(section.view(), stripe, order, store::random(store));
     let learn = || learn_if(store, found.learn, stripe.scope(), search.key.mask);
@@ -229,7 +231,7 @@ pub(crate) fn free_told<'m>(
 
 #[inline]
 pub(crate) fn learn_if(store: &Store, learn: bool, scope: u32, mask: u32) -> Result<(), Error> {
-    if learn { learn::learn(store, scope, mask) } else { Ok(()) }
+    if learn { learning::learn(store, scope, mask) } else { Ok(()) }
 }
 
 /// Takes a record out of its stripe, lets the sink read it where it lies, and frees it; or puts it back
@@ -334,7 +336,7 @@ fn take_from_union<R, E: From<Error>>(
     order: Order,
     sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let mut section = time::enter(store, stripe::scope_of(target.shape))?;
+    let mut section = enter::enter(store, stripe::scope_of(target.shape))?;
     let stripe = Stripe::of_shape(section.view(), target.shape);
     let reference = target.pick(section.view(), order, store::random(store), store.seed);
     if reference == 0 {
@@ -355,10 +357,4 @@ pub(crate) fn take_in_hand<'m>(
     links::unlink(section, stripe, reference);
     links::hold(section, reference, record::TAKEN);
     Flight::begin(section, reference)
-}
-
-/// Counts a take. Not undone by itself (`step::count_anew`).
-#[inline]
-pub(crate) fn count_take(stripe: Stripe<'_>) {
-    stripe.page().init64(TAKES, stripe.page().load64(TAKES).wrapping_add(1));
 }

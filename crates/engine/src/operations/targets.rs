@@ -10,14 +10,12 @@ use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::operations::judged::{OfShape, Verdicts};
-use crate::operations::put::Incoming;
-use crate::operations::read;
 use crate::recovery::quota::{self, Places};
+use crate::store::incoming::Incoming;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{Store, flight, step};
-use crate::time;
 use crate::time::list::{self, List};
 use crate::waiters::patience;
 
@@ -330,7 +328,7 @@ pub(crate) fn targets_judged<'t>(
 ) -> Targets<'t> {
     let view = store.memory.view();
     let shapes = registry::count(&view);
-    let mut pairs = read::fitting(store, template);
+    let mut pairs = registry::fitting(store, template);
     pairs.sort_by_key(|(_, shape)| *shape);
     let mut all: Vec<Target<'t>> = Vec::new();
     for (alternative, shape) in pairs {
@@ -379,13 +377,13 @@ fn lock_all_from<'e, P>(
         for shape in others.clone() {
             section.enter_also(stripe::scope_of(shape))?;
         }
-        let is_behind = |shape: &u32| time::is_behind(Stripe::of_shape(section.view(), *shape));
+        let is_behind = |shape: &u32| stripe::is_behind(Stripe::of_shape(section.view(), *shape));
         let Some(late) = shapes.clone().find(is_behind) else {
             return Ok(Some((section, with)));
         };
         let scope = stripe::scope_of(late);
         drop(section);
-        time::catch_up(store, scope)?;
+        (store.callbacks.catch_up)(store, scope)?;
     }
 }
 
@@ -457,3 +455,20 @@ pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) ->
 
 /// What is known of tuples where nobody asks for verdicts.
 static NO_VERDICTS: Verdicts = Verdicts::NONE;
+
+/// Whether a look at all of one moment has yet to be preceded by [`crate::recovery::sweep::recall`]. Asked under the locks: what a
+/// process held that died inside of one of them is known only when the next one to lock has undone what it did there.
+#[derive(Default)]
+pub(crate) struct FirstLook {
+    is_over: bool,
+}
+
+impl FirstLook {
+    /// Whether tuples of `targets` are hidden, at the first look: then its locks are given up, what the dead held is
+    /// recalled, and the look begins anew.
+    pub(crate) fn needs_recall(&mut self, view: &View<'_>, targets: &Targets<'_>) -> bool {
+        let hides = |shape| Stripe::of_shape(view, shape).hides_some();
+        !std::mem::replace(&mut self.is_over, true)
+            && targets.all.iter().any(|target| hides(target.shape))
+    }
+}

@@ -1,6 +1,8 @@
 //! The waiting side: registering and sleeping (rules O3, T3, T6). What was waited for is picked up in
 //! [`crate::operations::wait::finish`], and the line is left in [`crate::operations::wait::leave`].
 
+pub(crate) mod again;
+pub(crate) mod bell;
 mod finish;
 pub(crate) mod judged;
 pub(crate) mod leave;
@@ -10,29 +12,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-use tupelo_shm::{Section, Span, clock, process::fork_generation};
+use tupelo_shm::process::fork_generation;
+use tupelo_shm::{Section, Span, clock};
 use tupelo_tuple::TemplateRef;
 
+use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::signal;
+use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
-use crate::index::{key, links};
+use crate::index::links;
 use crate::operations::judged::{Verdicts, has_condition};
 use crate::operations::take;
 use crate::operations::targets::{self, Targets};
+use crate::operations::wait::again::Again;
 use crate::operations::wait::judged::OwnLook;
-use crate::recovery::{abandoned, provide, sweep};
-use crate::store;
+use crate::recovery::{abandoned, cell_memory, provide, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
+use crate::store::{self, key};
+use crate::time::enter;
 use crate::waiters::events::ring::Ring;
-use crate::waiters::patience::{self, Again, Patience};
+use crate::waiters::patience::{self, Patience};
 use crate::waiters::{
-    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, Want, bell, cell, cells, chain, deliver, keep,
-    spin, stored,
+    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, cell, cells, chain, deliver, keep, spin, stored,
+    wake,
 };
-use crate::{Engine, time};
 
 /// What became of a call that waits for what is not there.
 #[derive(Debug)]
@@ -107,8 +113,8 @@ pub(crate) fn waiter_with(
     (want, patience): (Want, Option<Patience>),
     prepare: impl FnOnce(u32) -> Result<(), Error>,
 ) -> Result<Waiter, Error> {
-    let mut waiter = waiter_in(engine, cells::claim_cell(engine)?, want);
-    stored::store_template(engine, waiter.cell(), template)?;
+    let mut waiter = waiter_in(engine, cell_memory::claim_cell(engine)?, want);
+    cell_memory::store_template(engine, waiter.cell(), template)?;
     if let Some(patience) = patience {
         patience::write(waiter.cell(), patience);
         waiter.again = Again::new(template)?;
@@ -117,7 +123,7 @@ pub(crate) fn waiter_with(
     waiter.get_in_line(template)?;
     if waiter.record() != 0 {
         // It was there already. Nobody else tells this waiter, which would sleep a slice first.
-        bell::tell(engine, waiter.number);
+        wake::tell(engine, waiter.number);
     }
     Ok(waiter)
 }
@@ -179,7 +185,7 @@ impl Waiter {
         let scope = stripe::scope_of(shape);
         let search = Search::new(template.patterns, kinds, engine.seed, self.purpose());
         let learn = provide::retry(engine, || {
-            let mut section = time::enter(engine, scope)?;
+            let mut section = enter::enter(engine, scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             let learn = self.register_in(&mut section, stripe, &search)?;
             section.commit()?;

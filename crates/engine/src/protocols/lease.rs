@@ -5,30 +5,24 @@ use std::time::Duration;
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind, TupleRef};
 
+use crate::base::clock;
 use crate::base::error::Error;
+use crate::base::terms::LeaseTerms;
 use crate::index::links;
-use crate::operations::put::{self, Incoming};
-use crate::operations::wait::room;
+use crate::operations::put::{self, milliseconds};
 use crate::protocols::claim::{self, dead};
 use crate::recovery::{provide, sweep};
-use crate::store::extension::{self, Extension, LEASE_END_MS, LEASE_NUMBER};
+use crate::store::extension::{self, LEASE_END_MS, LEASE_NUMBER, lease_end_ms, recount};
+use crate::store::incoming::{Incoming, numbered};
 use crate::store::record::{self, Record, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, DELAYED_COUNT, LEASED_COUNT, Stripe};
-use crate::store::{self, NEXT_FENCE, Store, blocks, passage, space_line};
-use crate::time::{self, wheel};
+use crate::store::stripe::{self, DELAYED_COUNT, Stripe};
+use crate::store::{self, Store, blocks};
+use crate::time::wheel::{self, arm_lease};
+use crate::time::{enter, passage};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::EventKind;
-use std::sync::atomic::Ordering;
-
-/// When a tuple is there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeaseTerms {
-    /// How long it stays once it is visible (rule L1); `None`: for ever.
-    pub lease: Option<Duration>,
-    /// How long until it is visible (rule L3); `None`: it is at once.
-    pub after: Option<Duration>,
-}
+use crate::waiters::turns;
 
 /// A tuple that was put on terms: where it is, and a number that no other tuple of the space has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,28 +30,6 @@ pub struct Lease {
     scope: u32,
     reference: u32,
     number: u64,
-}
-
-/// The terms of a tuple on its way in, and the number of its lease.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    lease: Option<Duration>,
-    after: Option<Duration>,
-    number: u64,
-}
-
-impl Terms {
-    /// The time, and when the first thing happens by itself, if anything does: the tuple is visible, or is gone.
-    ///
-    /// Who becomes visible first is the older one (rule L3). So that moment is by the clock that is the same for all processes,
-    /// where the end of a lease is by the one that costs least.
-    #[inline]
-    pub(crate) fn now_and_first(&self) -> (u64, u64) {
-        match self.after {
-            Some(after) => time::now_and_exactly_in(after),
-            None => time::now_and_in(self.lease.unwrap_or_default()),
-        }
-    }
 }
 
 /// As [`crate::Engine::put_leased`] says.
@@ -87,81 +59,6 @@ fn put_on_terms(
     Ok(Lease { scope: stripe::scope_of(shape), reference, number: numbered.number })
 }
 
-pub(crate) fn numbered(store: &Store, terms: &LeaseTerms) -> Terms {
-    let view = store.memory.view();
-    // Out of the same numbers as fences: no two are the same.
-    let number = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
-    Terms { lease: terms.lease, after: terms.after, number }
-}
-
-/// As `publish`, for a tuple that is put on terms, the first of which ends at `due_ms`.
-#[inline(always)]
-pub(crate) fn publish_on_terms<'m>(
-    store: &'m Store,
-    section: &mut Section<'m>,
-    stripe: Stripe<'m>,
-    record: Record<'m>,
-    (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
-) -> Result<Delivery, Error> {
-    crate::operations::put::number(stripe, record);
-    let extension = extension::ensure(section, &store.layout, stripe, record.header)?;
-    // Nobody can reach the record yet (R2).
-    extension.init64(LEASE_NUMBER, terms.number);
-    if terms.after.is_some() {
-        return publish_later(store, section, stripe, record, (extension, terms, due_ms));
-    }
-    let ends = terms.lease.is_some();
-    extension.init64(LEASE_END_MS, if ends { due_ms } else { 0 });
-    let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
-    let leased = stripe.page().place(LEASED_COUNT);
-    let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
-    if delivery.taken() {
-        section.set_words([leased]);
-        return Ok(delivery);
-    }
-    links::link_youngest_with(store, section, stripe, (record, incoming.fields), [leased])?;
-    if ends {
-        let own = (record.reference, extension);
-        wheel::arm_fresh(store, section, stripe, own, due_ms)?;
-    }
-    Ok(delivery)
-}
-
-/// As [`publish_on_terms`], for a tuple that is visible at `due_ms`.
-#[cold]
-#[inline(never)]
-fn publish_later<'m>(
-    store: &Store,
-    section: &mut Section<'m>,
-    stripe: Stripe<'m>,
-    record: Record<'m>,
-    (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
-) -> Result<Delivery, Error> {
-    room::require_turn(store, section.view())?;
-    if let Some(lease) = terms.lease {
-        extension.init64(LEASE_END_MS, milliseconds(lease));
-        section.add(stripe.page(), LEASED_COUNT, 1);
-    }
-    section.set(record.header, STATE, record::DELAYED);
-    section.add(stripe.page(), DELAYED_COUNT, 1);
-    wheel::arm(store, section, stripe, record.reference, due_ms)?;
-    Ok(Delivery::default())
-}
-
-/// Sets the timer of a record that has become visible, if its lease ends.
-pub(crate) fn arm_lease<'m>(
-    store: &Store,
-    section: &mut Section<'m>,
-    stripe: Stripe<'m>,
-    record: Record<'m>,
-) -> Result<(), Error> {
-    let end_ms = lease_end_ms(section.view(), record);
-    if end_ms == 0 {
-        return Ok(());
-    }
-    wheel::arm(store, section, stripe, record.reference, end_ms)
-}
-
 /// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if
 /// nobody came by until its lease had ended, and nobody waited for it.
 pub(crate) fn reveal<'m>(
@@ -181,13 +78,13 @@ pub(crate) fn reveal<'m>(
     section.add(stripe.page(), DELAYED_COUNT, -1);
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-    crate::operations::put::number(stripe, record);
+    crate::index::queue::number(stripe, record);
     let put = (reference, EventKind::Put.into());
     let delivery = deliver::deliver(store, section, stripe, put, &fields, kinds)?;
     if delivery.taken() {
         return Ok(delivery);
     }
-    if time::is_past(lease_end_ms(section.view(), record)) {
+    if clock::is_past(lease_end_ms(section.view(), record)) {
         let gone = (reference, EventKind::Expire);
         let mut delivery = delivery;
         delivery.join(deliver::told_of_removal(store, section, stripe, gone, kinds)?);
@@ -250,7 +147,7 @@ fn move_lease_end(
         let end_ms = match length {
             None => 0,
             Some(length) if state == record::DELAYED => milliseconds(length),
-            Some(length) => time::moment_in(length),
+            Some(length) => clock::moment_in(length),
         };
         let end_ms = choose(extension.load64(LEASE_END_MS), end_ms);
         recount(section, stripe, extension, end_ms != 0);
@@ -280,13 +177,13 @@ fn cancel_held_by_nobody(store: &Store, lease: &Lease) -> Result<(), Error> {
         Ok(match record.header.load(STATE) {
             record::LIVE => expire(store, section, stripe, record.reference, kinds.as_slice())?,
             record::DEAD => {
-                let told = room::tell_of_room(section)?;
+                let told = turns::tell_of_room(section)?;
                 dead::bury(store, section, stripe, record.reference)?;
                 links::free_record(store, section, stripe, record.reference)?;
                 told
             }
             record::DELAYED => {
-                let told = room::tell_of_room(section)?;
+                let told = turns::tell_of_room(section)?;
                 wheel::disarm(section, stripe, record.reference);
                 section.add(stripe.page(), DELAYED_COUNT, -1);
                 links::free_record(store, section, stripe, record.reference)?;
@@ -304,13 +201,13 @@ fn cancel_held_by_nobody(store: &Store, lease: &Lease) -> Result<(), Error> {
 
 /// As [`crate::Engine::expires_in`] says.
 pub(crate) fn expires_in(store: &Store, lease: &Lease) -> Result<Option<Duration>, Error> {
-    let section = time::enter(store, lease.scope)?;
+    let section = enter::enter(store, lease.scope)?;
     let (_, record) = leased(store, section.view(), lease).ok_or(Error::LeaseExpired)?;
     let end_ms = lease_end_ms(section.view(), record);
     let is_delayed = record.header.load(STATE) == record::DELAYED;
     section.finish()?;
     let left = || {
-        if is_delayed { Duration::from_millis(end_ms) } else { time::time_until(end_ms) }
+        if is_delayed { Duration::from_millis(end_ms) } else { clock::time_until(end_ms) }
     };
     Ok((end_ms != 0).then(left))
 }
@@ -321,7 +218,7 @@ fn with_leased<'e>(
     mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<Delivery, Error>,
 ) -> Result<(), Error> {
     let delivery = provide::retry(store, || {
-        let mut section = time::enter(store, lease.scope)?;
+        let mut section = enter::enter(store, lease.scope)?;
         let (stripe, record) = leased(store, section.view(), lease).ok_or(Error::LeaseExpired)?;
         let (shape, _) = record::shape_of(record.header);
         let kinds = registry::kinds_of(store, section.view(), shape).ok_or_else(|| {
@@ -345,33 +242,8 @@ fn leased<'m>(store: &Store, view: &View<'m>, lease: &Lease) -> Option<(Stripe<'
     let state = record.header.load(STATE);
     let extension = extension::of_any(view, &store.layout, record.header)?;
     // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
-    let ended = state != record::DELAYED && time::is_past(extension.load64(LEASE_END_MS));
+    let ended = state != record::DELAYED && clock::is_past(extension.load64(LEASE_END_MS));
     (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
-}
-
-/// Keeps count of the tuples whose lease ends, before that of this one `ends` or not any more. One that is freed has none.
-#[inline]
-pub(crate) fn recount<'m>(
-    section: &mut Section<'m>,
-    stripe: Stripe<'m>,
-    extension: Extension<'m>,
-    ends: bool,
-) {
-    let ended = extension.load64(LEASE_END_MS) != 0;
-    if ends != ended {
-        section.add(stripe.page(), LEASED_COUNT, if ends { 1 } else { -1 });
-    }
-}
-
-/// When the lease of a record ends; 0 for never.
-pub(crate) fn lease_end_ms(view: &View<'_>, record: Record<'_>) -> u64 {
-    extension::of(view, record.header).map_or(0, |extension| extension.load64(LEASE_END_MS))
-}
-
-/// A length in milliseconds, at least one, and no longer than the clock.
-fn milliseconds(length: Duration) -> u64 {
-    let ms = u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    ms.clamp(1, wheel::TIME_MS_MAX)
 }
 
 #[cfg(test)]
@@ -391,7 +263,7 @@ mod tests {
     use tupelo_shm::clock;
     use tupelo_tuple::Field;
 
-    use crate::protocols::lease::LeaseTerms;
+    use crate::base::terms::LeaseTerms;
     use crate::testing;
     use crate::time::wheel;
 

@@ -10,14 +10,15 @@ use tupelo_tuple::{Template, TemplateRef, TupleView};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
+use crate::base::want::Want;
 use crate::operations::judged::{self, has_condition};
-use crate::operations::wait::{self, Waiter, room};
+use crate::operations::wait::{self, Waiter};
 use crate::recovery::{provide, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::{self, Store, arena};
 use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
 use crate::waiters::events::{EventKind, SubscribeTerms};
-use crate::waiters::{Cell, HEARS, RING, Want, cell, keep};
+use crate::waiters::{Cell, HEARS, RING, cell, keep};
 
 /// Most events that may wait for a subscriber (rule B2).
 pub const EVENTS_MAX: usize = 1 << 20;
@@ -132,24 +133,6 @@ fn add_ring(store: &Store, number: u32, events_max: u32, bytes: usize) -> Result
     let cell: Cell<'_> = cell(section.view(), number);
     section.set::<CELL_BYTES>(cell, RING, granule);
     Ok(section.commit()?)
-}
-
-/// Frees the ring of a cell that is in line no more, if it has one.
-pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
-    let view = store.memory.view();
-    if Ring::of(&view, cell(&view, number)).is_none() {
-        return Ok(());
-    }
-    provide::retry(store, || {
-        let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-        let cell: Cell<'_> = cell(section.view(), number);
-        let first = store.layout.extent_of(cell.load(RING));
-        let count = arena::entry(section.view(), &store.layout, first).load(arena::LIVE);
-        section.set::<CELL_BYTES>(cell, RING, 0);
-        arena::give_back(&mut section, &store.layout, first, count)?;
-        Ok(section.commit()?)
-    })?;
-    room::tell_first_for_room(store)
 }
 
 /// How many events may wait, and in how many bytes.

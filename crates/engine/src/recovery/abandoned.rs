@@ -2,97 +2,18 @@
 //! line whose owner is gone would be handed tuples that nobody picks up; a large tuple that a call had in hands would be
 //! nobody's for as long as its thread lives. Both are settled as soon as that goes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
-
-use tupelo_shm::{Section, Slot, process::fork_generation};
+use tupelo_shm::Section;
+use tupelo_shm::process::fork_generation;
 
 use crate::base::error::Error;
 use crate::base::layout::head;
-use crate::operations::wait::leave;
-use crate::protocols::subscription;
-use crate::recovery::{held, sweep};
+use crate::base::want::Want;
+use crate::recovery::{cell_memory, held, sweep, withdraw};
 use crate::store::flight::{self, Flight};
-use crate::store::{Store, passage, stripe};
-use crate::waiters::{RECORD, SCOPE, Want, cell, cells, stored};
-
-/// What one process left.
-#[derive(Default)]
-pub(crate) struct Abandoned {
-    /// Whether there is any: asked often.
-    is_some: AtomicBool,
-    all: Mutex<Vec<Left>>,
-}
-
-#[derive(Clone, Copy)]
-struct Left {
-    what: What,
-    /// The child of a fork leaves its parent's alone.
-    fork_generation: u32,
-}
-
-#[derive(Clone, Copy)]
-enum What {
-    Place(Place),
-    Hand(Hand),
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    number: u32,
-    want: Want,
-}
-
-/// The word in a thread's slot that names the record in its hands.
-#[derive(Clone, Copy)]
-struct Hand {
-    /// Where the slot is, and whose it was: when the thread has ended, the sweep settles what it had, and the slot may be
-    /// another's.
-    slot: usize,
-    owner: (u32, u64),
-    word: usize,
-}
-
-impl Hand {
-    /// The record; 0 if it was settled.
-    fn record(self, store: &Store) -> u32 {
-        let slot = self.slot(store);
-        let is_its = store.memory.owner_of(slot) == Some(self.owner);
-        if is_its { flight::named(slot, self.word) } else { 0 }
-    }
-
-    fn slot(self, store: &Store) -> Slot<'_> {
-        store.memory.view().span(self.slot)
-    }
-}
-
-impl Left {
-    fn new(what: What) -> Self {
-        Self { what, fork_generation: fork_generation() }
-    }
-}
-
-impl Abandoned {
-    fn add(&self, left: Left) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(left);
-        self.is_some.store(true, Ordering::Release);
-    }
-
-    fn take(&self) -> Vec<Left> {
-        if !self.is_some.swap(false, Ordering::Acquire) {
-            return Vec::new();
-        }
-        match self.all.try_lock() {
-            Ok(mut all) => std::mem::take(&mut all),
-            Err(TryLockError::Poisoned(poisoned)) => std::mem::take(&mut poisoned.into_inner()),
-            // Another thread is at it; or a thread of the parent was, when this process was forked.
-            Err(TryLockError::WouldBlock) => {
-                self.is_some.store(true, Ordering::Release);
-                Vec::new()
-            }
-        }
-    }
-}
+use crate::store::left::{Hand, Left, Place, What};
+use crate::store::{Store, stripe};
+use crate::time::passage;
+use crate::waiters::{RECORD, SCOPE, cell, cells};
 
 /// Takes a cell of this process out of line, puts back what it was handed, and gives it back; later, if that fails.
 ///
@@ -168,15 +89,15 @@ fn are_free(store: &Store, scopes: &[u32]) -> bool {
 
 /// Can be done again from the beginning, wherever it ended.
 fn leave(store: &Store, place: Place) -> Result<(), Error> {
-    leave::withdraw(store, place.number, place.want)?;
+    withdraw::withdraw(store, place.number, place.want)?;
     free_place(store, place)
 }
 
 fn free_place(store: &Store, Place { number, want }: Place) -> Result<(), Error> {
     if want == Want::Events {
-        subscription::drop_ring(store, number)?;
+        cell_memory::drop_ring(store, number)?;
     }
-    stored::drop_template(store, cell(&store.memory.view(), number))?;
+    cell_memory::drop_template(store, cell(&store.memory.view(), number))?;
     cells::release_cell(store, number)
 }
 

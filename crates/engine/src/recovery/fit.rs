@@ -10,11 +10,11 @@ use tupelo_shm::{GRANULE, View};
 
 use crate::base::error::Error;
 use crate::base::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout, head};
-use crate::recovery::{full, sweep};
-use crate::store::Store;
+use crate::recovery::sweep;
 use crate::store::arena::{self, BLOCKS, BUMP, COMMITTED, Entry, KIND, LIVE, OWNER, RUN};
 use crate::store::blocks::{self, EXTENSION_CLASS, SIZES_COUNT};
 use crate::store::record::{self, READ_MARK, SHAPE, STATE};
+use crate::store::{Store, fullness};
 
 /// Whether a tuple of so many bytes would find room once all is dropped that may be, where the system has so many left,
 /// if it said so. Yes in a space that drops nothing, and for a tuple that one extent is enough for.
@@ -28,7 +28,7 @@ pub(crate) fn would_fit(
     system_free_bytes: Option<u64>,
 ) -> Result<bool, Error> {
     let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-    if count < 2 || !full::drops_oldest(store) || has_place(store, count, system_free_bytes) {
+    if count < 2 || !fullness::drops_oldest(store) || has_place(store, count, system_free_bytes) {
         return Ok(true);
     }
     // What the dead hold may be dropped (rule L5).

@@ -8,18 +8,18 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::View;
-use tupelo_tuple::Shape;
 
-use crate::base::error::{Error, Fullness};
+use crate::base::error::Error;
 use crate::base::layout::EXTENT_BYTES;
 use crate::index::find::Hit;
 use crate::index::links;
-use crate::operations::put::Incoming;
 use crate::recovery::{fit, provide, sweep};
+use crate::store::fullness::drops_oldest;
+use crate::store::incoming::Incoming;
 use crate::store::record::{self, Header};
 use crate::store::stripe::{self, FIRST, LIVE, Stripe};
-use crate::store::{self, DROPPED, Store, arena, count, registry, space_line};
-use crate::time;
+use crate::store::{self, DROPPED, Store, count, registry, space_line};
+use crate::time::enter;
 use crate::time::list::List;
 use crate::waiters::deliver;
 use crate::waiters::events::EventKind;
@@ -65,10 +65,6 @@ pub(crate) fn limits(store: &Store) -> Limits {
 /// As [`crate::Engine::when_full`] says.
 pub(crate) fn when_full(store: &Store) -> WhenFull {
     store.when_full
-}
-
-pub(crate) fn drops_oldest(store: &Store) -> bool {
-    store.when_full == WhenFull::DropOldest
 }
 
 /// Refuses tuples that would not fit into an empty space together: nobody has to wait, or to go, for them.
@@ -150,69 +146,6 @@ pub(crate) fn may_have_room(store: &Store, more: usize) -> Result<bool, Error> {
     Ok(excess == 0 || drops_oldest(store) && has_to_drop(store, excess)?)
 }
 
-/// The error of a space that can not grow, with its figures.
-#[cold]
-pub(crate) fn full(store: &Store, system: Option<tupelo_shm::Error>) -> Error {
-    Error::SpaceFull(Box::new(fullness(store, system)))
-}
-
-/// The error of a space whose room is for those who waited for it: so many.
-#[cold]
-pub(crate) fn full_for_others(store: &Store, in_line: u32) -> Error {
-    Error::SpaceFull(Box::new(Fullness { in_line, ..fullness(store, None) }))
-}
-
-/// The error of a space with so many tuples, which leave too few places for more.
-#[cold]
-pub(crate) fn full_of(store: &Store, tuples: u64) -> Error {
-    Error::SpaceFull(Box::new(Fullness { tuples, too_many: true, ..fullness(store, None) }))
-}
-
-fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Fullness {
-    let view = store.memory.view();
-    let line = arena::line(&view);
-    let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
-    let system_free_bytes = match system {
-        Some(tupelo_shm::Error::Full { available_bytes, .. }) => Some(available_bytes),
-        _ => None,
-    };
-    // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
-    let tuples = count::tuples(&view);
-    Fullness {
-        space: store.name.clone(),
-        tuples,
-        fullest: fullest(store),
-        hidden: visible(store).map_or(0, |visible| tuples.saturating_sub(visible)),
-        tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
-        used_bytes: u64::from(used) * EXTENT_BYTES as u64,
-        max_bytes: u64::from(store.layout.extents_max) * EXTENT_BYTES as u64,
-        system: system.map(|error| error.to_string()),
-        system_free_bytes,
-        too_many: false,
-        in_line: 0,
-    }
-}
-
-/// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.
-fn visible(store: &Store) -> Option<u64> {
-    let view = store.memory.view();
-    let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
-    (!drops_oldest(store)).then(|| (0..registry::count(&view)).map(live).sum())
-}
-
-/// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks, either.
-fn fullest(store: &Store) -> Option<(Shape, u64)> {
-    if drops_oldest(store) {
-        return None;
-    }
-    let view = store.memory.view();
-    let live = |shape: u32| Stripe::of_shape(&view, shape).page().load(LIVE);
-    let fullest = (0..registry::count(&view)).max_by_key(|shape| live(*shape))?;
-    let tuples = u64::from(live(fullest));
-    let kinds = registry::kinds_of(store, &view, fullest).filter(|_| tuples > 0)?;
-    Some((kinds.to_shape(), tuples))
-}
-
 /// How many tuples so many more would be too many.
 fn excess_of(store: &Store, more: usize) -> u64 {
     if store.tuples_max == 0 {
@@ -244,7 +177,7 @@ fn has_to_drop(store: &Store, wanted: u64) -> Result<bool, Error> {
 
 /// How many tuples of a shape no open transaction has read; looks no further than `enough`.
 fn count_unread(store: &Store, shape: u32, enough: u64) -> Result<u64, Error> {
-    let section = time::enter(store, stripe::scope_of(shape))?;
+    let section = enter::enter(store, stripe::scope_of(shape))?;
     let stripe = Stripe::of_shape(section.view(), shape);
     let limit = usize::try_from(enough).unwrap_or(usize::MAX);
     let count = unread(section.view(), stripe).take(limit).count() as u64;
@@ -276,7 +209,7 @@ fn drop_oldest(store: &Store, shapes: &[u32]) -> Result<bool, Error> {
 /// Drops the oldest tuple of a shape, if it has any that nobody holds, and that no open transaction has read (X3).
 fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
     let told = provide::retry(store, || {
-        let mut section = time::enter(store, stripe::scope_of(shape))?;
+        let mut section = enter::enter(store, stripe::scope_of(shape))?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let Some(first) = unread(section.view(), stripe).next() else {
             section.finish()?;

@@ -3,15 +3,15 @@
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::links;
-use crate::operations::take::count_take;
-use crate::protocols::lease::{self, lease_end_ms};
+use crate::store::extension::lease_end_ms;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe};
+use crate::store::stripe::{self, HELD, Stripe, count_take};
 use crate::store::{self, Store};
-use crate::time;
+use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 
@@ -40,7 +40,7 @@ pub(crate) fn lock_held(
     while let Some(shape) = shape_of_held(store, &held)? {
         let scope = stripe::scope_of(shape);
         let section = if on_time {
-            time::enter(store, scope)?
+            enter::enter(store, scope)?
         } else {
             Section::enter(&store.memory, scope)?
         };
@@ -85,7 +85,7 @@ pub(crate) fn give_back<'m>(
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let record = record::at(section.view(), reference);
-    if time::is_past(lease_end_ms(section.view(), record)) {
+    if clock::is_past(lease_end_ms(section.view(), record)) {
         // It is there no more (rule L1).
         let gone = (reference, EventKind::Expire);
         let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
@@ -114,7 +114,7 @@ pub(crate) fn put_back<'m>(
         deliver::deliver(store, section, stripe, (reference, happening), &fields, kinds)?;
     if !delivery.taken() {
         links::link_back(store, section, stripe, reference, kinds)?;
-        lease::arm_lease(store, section, stripe, record)?;
+        wheel::arm_lease(store, section, stripe, record)?;
     }
     Ok(delivery)
 }

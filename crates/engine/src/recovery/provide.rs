@@ -7,7 +7,8 @@ use crate::base::layout::head;
 use crate::index::learn;
 use crate::recovery::sweep;
 use crate::store::stripe::{self, Stripe};
-use crate::store::{Store, arena, blocks, passage, registry};
+use crate::store::{Store, arena, blocks, registry};
+use crate::time::passage;
 use crate::waiters::events::hear;
 use crate::waiters::keep;
 

@@ -19,10 +19,9 @@ use tupelo_shm::{Section, View};
 
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
-use crate::recovery::full;
 use crate::store::stripe::{self, Stripe};
-use crate::store::{Store, count, passage, registry};
-use crate::time;
+use crate::store::{Store, count, fullness, registry};
+use crate::time::{enter, passage};
 use crate::waiters::keep;
 
 /// How often who counts begins, at most: the last time it waits with the quota locked.
@@ -52,10 +51,10 @@ pub(crate) fn begin_put(store: &Store, scope: u32) -> Result<(Section<'_>, Place
 #[inline(always)]
 pub(crate) fn enter_to_put(store: &Store, scope: u32) -> Result<(Section<'_>, Places), Error> {
     if store.tuples_max == 0 {
-        return Ok((time::enter(store, scope)?, None));
+        return Ok((enter::enter(store, scope)?, None));
     }
     let (section, places) = begin_limited_put(store, scope)?;
-    if time::is_behind(Stripe::of_scope(section.view(), scope)) {
+    if stripe::is_behind(Stripe::of_scope(section.view(), scope)) {
         return Err(Need::Time.into());
     }
     Ok((section, places))
@@ -125,7 +124,7 @@ fn refuse_for_number(store: &Store, places: u64) -> Error {
     if keep::anything_is_due(store) {
         return Need::Time.into();
     }
-    full::full_of(store, store.tuples_max.saturating_sub(places))
+    fullness::full_of(store, store.tuples_max.saturating_sub(places))
 }
 
 #[cfg(test)]
@@ -151,7 +150,7 @@ mod tests {
                     thread::sleep(Duration::from_millis(1));
                     looks += 1;
                     free += usize::from(
-                        crate::store::passage::enter_if_free(&engine, head::QUOTA_SCOPE)
+                        crate::time::passage::enter_if_free(&engine, head::QUOTA_SCOPE)
                             .unwrap()
                             .is_some(),
                     );

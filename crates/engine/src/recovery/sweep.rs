@@ -7,46 +7,21 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::{
-    PARTICIPANTS_MAX, ParticipantInfo, Section, Slot, THREADS_MAX, View, clock, log_run,
-    set_log_run,
+    PARTICIPANTS_MAX, ParticipantInfo, Section, Slot, THREADS_MAX, clock, log_run, set_log_run,
 };
-
 use tupelo_tuple::TemplateRef;
 
 use crate::base::error::Error;
 use crate::base::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT, head};
+use crate::base::want::Want;
 use crate::index::links;
-use crate::operations::read;
-use crate::operations::targets::Targets;
-use crate::operations::wait::{leave, room};
-use crate::protocols::claim::settle;
-use crate::protocols::subscription;
-use crate::protocols::transaction::hold;
-use crate::recovery::abandoned;
 use crate::recovery::held::{self, Held};
 use crate::recovery::provide::{self, Gathering};
+use crate::recovery::{abandoned, cell_memory, shrink, withdraw};
 use crate::store::stripe::{self, Stripe};
-use crate::store::{Store, arena, flight, record, registry, shrink, space_line};
-use crate::time::list::List;
+use crate::store::{Store, arena, flight, record, registry, space_line};
 use crate::waiters::events::Happening;
-use crate::waiters::{self, Want, cells, keep, stored};
-
-/// Whether a look at all of one moment has yet to be preceded by [`recall`]. Asked under the locks: what a
-/// process held that died inside of one of them is known only when the next one to lock has undone what it did there.
-#[derive(Default)]
-pub(crate) struct FirstLook {
-    is_over: bool,
-}
-
-impl FirstLook {
-    /// Whether tuples of `targets` are hidden, at the first look: then its locks are given up, what the dead held is
-    /// recalled, and the look begins anew.
-    pub(crate) fn needs_recall(&mut self, view: &View<'_>, targets: &Targets<'_>) -> bool {
-        let hides = |shape| Stripe::of_shape(view, shape).hides_some();
-        !std::mem::replace(&mut self.is_over, true)
-            && targets.all.iter().any(|target| hides(target.shape))
-    }
-}
+use crate::waiters::{self, cells, keep, turns};
 
 /// Shortest time between two sweeps of a space by those who wait, in milliseconds. Somebody blocked looks
 /// around every 100 ms, and is to see by then what a dead process held (rule L5).
@@ -151,11 +126,11 @@ fn settle_each(store: &Store, _right: &Section<'_>) -> Result<(), Error> {
     }
     for dead in dead_processes {
         free_cells_of(store, dead.number)?;
-        free_holds_of(store, dead.number, dead.pid)?;
+        (store.callbacks.free_holds_of)(store, dead.number, dead.pid)?;
         store.memory.free_participant(dead.number);
     }
     // What the dead had reserved is room that no tuple has left. Not at every sweep: who is told tries, and sweeps again.
-    let told = if has_freed { room::tell_first_for_room(store) } else { Ok(()) };
+    let told = if has_freed { turns::tell_first_for_room(store) } else { Ok(()) };
     // Who waits for room looks around without being told, too; and all that the dead held is back.
     if told.as_ref().is_err_and(Error::is_stall) { Ok(()) } else { told }
 }
@@ -184,7 +159,7 @@ pub(crate) fn recall_matches_of(
 ) -> Result<bool, Error> {
     let view = store.memory.view();
     let held = |shape| Stripe::of_shape(&view, shape).hides_some();
-    let is_held = read::fitting(store, template).into_iter().any(|(_, shape)| held(shape));
+    let is_held = registry::fitting(store, template).into_iter().any(|(_, shape)| held(shape));
     if is_held {
         recall(store)?;
     }
@@ -261,21 +236,6 @@ fn replace_log_run<'m>(
     arena::give_back(section, &store.layout, first, count)
 }
 
-/// Gives back what a dead process had claimed, or in a transaction.
-fn free_holds_of(store: &Store, participant: u32, pid: u32) -> Result<(), Error> {
-    let view = store.memory.view();
-    for shape in 0..registry::count(&view) {
-        let (stripe, scope) = (Stripe::of_shape(&view, shape), stripe::scope_of(shape));
-        if !List::Claimed.is_empty(stripe) {
-            settle::fail_claims_of(store, participant, pid, scope)?;
-        }
-        if !List::Enlisted.is_empty(stripe) || !List::Locks.is_empty(stripe) {
-            hold::free_enlisted_of(store, participant, scope)?;
-        }
-    }
-    Ok(())
-}
-
 /// Gives the cells of a dead process back, and the tuples that it was handed.
 fn free_cells_of(store: &Store, participant: u32) -> Result<(), Error> {
     let view = store.memory.view();
@@ -286,9 +246,9 @@ fn free_cells_of(store: &Store, participant: u32) -> Result<(), Error> {
         }
         let want =
             if cell.load(waiters::WANT) == Want::Read.number() { Want::Read } else { Want::Take };
-        leave::withdraw(store, number, want)?;
-        subscription::drop_ring(store, number)?;
-        stored::drop_template(store, cell)?;
+        withdraw::withdraw(store, number, want)?;
+        cell_memory::drop_ring(store, number)?;
+        cell_memory::drop_template(store, cell)?;
         cells::free_cell(store, number)?;
     }
     Ok(())

@@ -10,9 +10,7 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::{
     self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, EXTENT_GRANULES, Layout, PAGE, head,
 };
-use crate::recovery::full;
-use crate::store::{Store, step};
-use crate::waiters::chain;
+use crate::store::{Store, fullness, step, wide};
 
 /// The words of the arena's line.
 type ArenaLine<'m> = Span<'m, 64>;
@@ -67,9 +65,9 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
         return Ok(section.focus(head::ARENA_SCOPE));
     }
     let before = section.focused();
-    if chain::may_concern_wide(section) {
+    if wide::may_concern_wide(section) {
         // Locked before the arena, or not at all: others hold them while they ask for memory.
-        chain::enter_wide(section)?;
+        wide::enter_wide(section)?;
     }
     section.enter_also(head::ARENA_SCOPE)?;
     Ok(before)
@@ -271,7 +269,7 @@ pub(crate) fn grow(store: &Store, count: u32, end: u32, committed: u32) -> Resul
     let missing = count - tail.min(count - 1);
     let left = end.saturating_sub(committed);
     if missing > left {
-        return Err(full::full(store, None));
+        return Err(fullness::full(store, None));
     }
     grow_by(store, &mut section, missing, end)?;
     section.commit()?;
@@ -322,7 +320,7 @@ fn commit_extents(store: &Store, first: u32, count: u32) -> Result<u32, Error> {
     let layout = &store.layout;
     let mapping = store.memory.mapping();
     let pages = |from: usize, to: usize| from / PAGE * PAGE..to.next_multiple_of(PAGE);
-    let full = |error| full::full(store, Some(error));
+    let full = |error| fullness::full(store, Some(error));
     let entries = pages(layout::extent_entry(first), layout::extent_entry(first + count));
     mapping.commit(entries).map_err(full)?;
     let words = pages(layout.free_word(first / 32), layout.free_word((first + count) / 32 + 1));

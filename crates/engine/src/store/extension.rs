@@ -6,7 +6,7 @@
 //! |---:|---|
 //! | 0 | the allocator's ([`crate::store::blocks`]) |
 //! | 8 | the timer: due, neighbours, slot ([`crate::time`]) |
-//! | 28 | block with what became of earlier attempts, 0 if none ([`crate::protocols::claim::history`]) |
+//! | 28 | block with what became of earlier attempts, 0 if none ([`crate::store::history`]) |
 //! | 32 | when the lease ends, in milliseconds of the monotonic clock, 0 for never (two words); of a tuple that is not visible yet, how long the lease will be |
 //! | 40 | fence of the claim that has it, or had it last (two words) |
 //! | 48 | attempts that failed |
@@ -27,9 +27,9 @@ use tupelo_shm::{GRANULE, Section, Span, View};
 
 use crate::base::error::Error;
 use crate::base::layout::Layout;
-use crate::store::blocks;
 use crate::store::record::{EXTENDED_INSIDE, EXTENSION, Header, Record, SHAPE};
-use crate::store::stripe::{INDEXES_MAX, Stripe};
+use crate::store::stripe::{INDEXES_MAX, LEASED_COUNT, Stripe};
+use crate::store::{blocks, extension};
 
 /// Links that fit into the header of a record itself.
 pub(crate) const INLINE_LINKS: usize = 2;
@@ -145,4 +145,23 @@ fn clear(extension: Extension<'_>) {
     }
     extension.init64(LEASE_NUMBER, 0);
     extension.init(LOCKS, 0);
+}
+
+/// Keeps count of the tuples whose lease ends, before that of this one `ends` or not any more. One that is freed has none.
+#[inline]
+pub(crate) fn recount<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    extension: Extension<'m>,
+    ends: bool,
+) {
+    let ended = extension.load64(LEASE_END_MS) != 0;
+    if ends != ended {
+        section.add(stripe.page(), LEASED_COUNT, if ends { 1 } else { -1 });
+    }
+}
+
+/// When the lease of a record ends; 0 for never.
+pub(crate) fn lease_end_ms(view: &View<'_>, record: Record<'_>) -> u64 {
+    extension::of(view, record.header).map_or(0, |extension| extension.load64(LEASE_END_MS))
 }

@@ -5,16 +5,22 @@
 
 pub(crate) mod arena;
 pub(crate) mod blocks;
+pub(crate) mod callbacks;
 pub(crate) mod classes;
 pub(crate) mod count;
 pub(crate) mod extension;
 pub(crate) mod flight;
-pub(crate) mod passage;
+pub(crate) mod fullness;
+pub(crate) mod history;
+pub(crate) mod incoming;
+pub(crate) mod key;
+pub(crate) mod left;
 pub(crate) mod record;
 pub(crate) mod registry;
-pub(crate) mod shrink;
+pub(crate) mod spare;
 pub(crate) mod step;
 pub(crate) mod stripe;
+pub(crate) mod wide;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,10 +30,11 @@ use tupelo_tuple::{Order, WhenFull, hash};
 
 use crate::base::error::Error;
 use crate::base::layout::{Layout, head};
-use crate::recovery::abandoned::Abandoned;
+use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
+use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
-use crate::waiters::cells::SpareCell;
+use crate::store::spare::SpareCell;
 
 /// Words of the head's line for the space.
 pub(crate) type SpaceLine<'m> = Span<'m, 64>;
@@ -63,6 +70,8 @@ pub struct Store {
     pub(crate) classes: Classes,
     pub(crate) random: AtomicU64,
     pub(crate) segment: Segment,
+    /// What this layer asks higher ones to do.
+    pub(crate) callbacks: &'static Callbacks,
     /// What errors call the space.
     pub(crate) name: String,
 }

@@ -14,7 +14,8 @@
 //! | 72 | the image ([`tupelo_tuple::image`]) |
 
 use tupelo_shm::{CopyBuffer, Fresh, GRANULE, Span, View};
-use tupelo_tuple::{Field, Kind, PatternRef, TupleRef, TupleView, few, few::Ask, image};
+use tupelo_tuple::few::{self, Ask};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleRef, TupleView, image};
 
 use crate::store::extension::{self, Extension, INLINE_LINKS};
 

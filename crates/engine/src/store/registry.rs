@@ -7,19 +7,18 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View, headroom};
-use tupelo_tuple::{
-    Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, few, few::Ask, hash,
-    image::ARITY_MAX,
-};
+use tupelo_tuple::few::{self, Ask};
+use tupelo_tuple::image::ARITY_MAX;
+use tupelo_tuple::{Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, hash};
 
 use crate::base::error::Error;
 use crate::base::layout::{
     self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
 };
 use crate::base::refusable;
-use crate::index::key::{Key, Tagger};
+use crate::store::key::{Key, Tagger};
 use crate::store::stripe::{self, Stripe};
-use crate::store::{Store, classes};
+use crate::store::{Store, classes, registry};
 
 /// The entry of a shape.
 type Entry<'m> = Span<'m, SHAPE_BYTES>;
@@ -484,4 +483,18 @@ pub(crate) fn listed(view: &View<'_>) -> u32 {
         pair.load(4 * (place & 1)) != 0
     };
     u32::try_from((0..DIRECTORY_ENTRIES).filter(is_taken).count()).unwrap_or(u32::MAX)
+}
+
+/// Every pair of an alternative and a shape that it can match, each shape in the order of its birth.
+pub(crate) fn fitting<'t>(
+    store: &Store,
+    template: &'t [TemplateRef<'t>],
+) -> Vec<(&'t TemplateRef<'t>, u32)> {
+    let view = store.memory.view();
+    let pairs = template.iter().flat_map(|alternative| {
+        registry::fitting_shapes(store, &view, alternative)
+            .into_iter()
+            .map(move |shape| (alternative, shape))
+    });
+    pairs.collect()
 }

@@ -5,37 +5,22 @@
 //! change more (a split, a served waiter, many extents) call [`beyond`] first. Both refuse before anything
 //! of theirs is stored: [`Need::Log`] then drops the section, lengthens the log and begins again.
 //!
+//! Whoever changes words in a step says how many, and asserts it: the sums of a put and of a take stand beside what links a
+//! tuple ([`crate::index::links`]).
+//!
 //! Asking beforehand is not politeness. A block is chosen by logged words and filled by unlogged ones; a
 //! section that went on without its log would fill the wrong one, and no undo repairs that.
 
 use tupelo_shm::Section;
 
 use crate::base::error::{Error, Need};
-use crate::index::{queue, ring};
-use crate::store::blocks;
-use crate::store::stripe::{INDEXES_MAX, NEXT_SEQUENCE, Stripe, TAKES};
-use crate::time::{list, wheel};
+use crate::store::stripe::{NEXT_SEQUENCE, Stripe, TAKES};
 
-/// Words that storing one tuple changes, its rare parts aside.
-const PUT_WORDS: usize = 2 * blocks::ALLOCATE_WORDS // the record and its extension
-    + wheel::ARM_WORDS
-    + 4 // the extension's place, when the lease ends, how many are delayed
-    + INDEXES_MAX * (ring::LINK_WORDS + 1) // the links and a mark or cursor
-    + queue::LINK_WORDS
-    + HAND_WORDS;
-/// Words that taking one tuple out changes.
-const TAKE_WORDS: usize = INDEXES_MAX * (ring::UNLINK_WORDS + 1) // the links and a cursor
-    + queue::UNLINK_WORDS
-    + 3 * blocks::FREE_WORDS // the record, its extension and its history
-    + wheel::ARM_WORDS
-    + list::LINK_WORDS
-    + HAND_WORDS;
 /// State, marks, holder, who holds it, how many are held, in whose flight: a record changes hands.
 pub(crate) const HAND_WORDS: usize = 6;
 
 /// Words that a step may change without asking for more.
 pub(crate) const STEP_WORDS: usize = 112;
-const _: () = assert!(PUT_WORDS <= STEP_WORDS && TAKE_WORDS <= STEP_WORDS);
 /// A fresh section is one step, and one rare part of it, long.
 const _: () = assert!(2 * STEP_WORDS <= tupelo_shm::LOG_ENTRIES_MIN);
 

@@ -12,13 +12,11 @@
 //! | 640 | the indexes |
 //! | 1664 | extents with room beyond the limit, per size class; a spare block there |
 
-use tupelo_shm::{GRANULE, Section, Span, View};
+use tupelo_shm::{GRANULE, Span, View};
 
-use crate::base::error::Error;
+use crate::base::clock::is_past;
 use crate::base::layout::{self, STRIPE_BYTES};
-use crate::store::Store;
 use crate::store::blocks::SIZES_COUNT;
-use crate::time;
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
@@ -116,6 +114,12 @@ pub(crate) struct Stripe<'m> {
 }
 
 impl<'m> Stripe<'m> {
+    /// The stripe with this page and lock.
+    #[inline(always)]
+    pub(crate) fn new(page: Span<'m, STRIPE_BYTES>, scope: u32) -> Self {
+        Self { page, scope }
+    }
+
     /// The stripe of shape `shape`, which exists.
     #[inline]
     pub(crate) fn of_shape(view: &View<'m>, shape: u32) -> Self {
@@ -154,25 +158,6 @@ impl<'m> Stripe<'m> {
     }
 }
 
-/// Locks the stripe of shape `shape`, as [`crate::time::enter`]. Returns it, too: found once for both.
-#[inline(always)]
-pub(crate) fn enter_stripe(store: &Store, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
-    let scope = scope_of(shape);
-    let (mut section, page) = Section::enter_with(&store.memory, scope)?;
-    let stripe = Stripe { page, scope };
-    if time::is_behind(stripe) {
-        drop(section);
-        section = enter_again(store, scope)?;
-    }
-    Ok((section, stripe))
-}
-
-#[cold]
-#[inline(never)]
-fn enter_again(store: &Store, scope: u32) -> Result<Section<'_>, Error> {
-    time::enter(store, scope)
-}
-
 /// The shape whose stripe `scope` is the lock of.
 pub(crate) fn shape_of(scope: u32) -> u32 {
     (scope - scope_of(0)) / (scope_of(1) - scope_of(0))
@@ -183,4 +168,24 @@ pub(crate) fn shape_of(scope: u32) -> u32 {
 #[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]
 pub(crate) const fn scope_of(shape: u32) -> u32 {
     (layout::stripe(shape) / GRANULE) as u32
+}
+
+/// Whether something is due in `stripe`. For readers without the lock, who look before they believe what they found.
+#[inline(always)]
+pub(crate) fn is_behind(stripe: Stripe<'_>) -> bool {
+    is_past(stripe.page().load64(DUE_MS))
+}
+
+/// Whether something is due in `stripe`, by who has looked at the clock: the exact one, or the one that is ahead.
+#[inline]
+pub(crate) fn is_behind_at(stripe: Stripe<'_>, now_ms: u64) -> bool {
+    let due_ms = stripe.page().load64(DUE_MS);
+    // What the cheap clock does not know of yet, nobody would let happen.
+    due_ms != 0 && due_ms <= now_ms && is_behind(stripe)
+}
+
+/// Counts a take. Not undone by itself (`step::count_anew`).
+#[inline]
+pub(crate) fn count_take(stripe: Stripe<'_>) {
+    stripe.page().init64(TAKES, stripe.page().load64(TAKES).wrapping_add(1));
 }

@@ -146,3 +146,11 @@ pub(crate) fn records<'v, 'm>(
         Some((reference, extension))
     })
 }
+
+/// Where a claimed record is, and the fence of the claim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) scope: u32,
+    pub(crate) reference: u32,
+    pub(crate) fence: u64,
+}

@@ -22,12 +22,14 @@ use std::collections::BTreeMap;
 
 use tupelo_shm::{Section, Span, View, Word};
 
+use crate::base::clock::TIME_MS_MAX;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
-use crate::store::extension::{self, Extension, TIMER};
+use crate::store::extension::{self, Extension, TIMER, lease_end_ms};
+use crate::store::record::{self, Record};
 use crate::store::stripe::{DUE_MS, Stripe, WHEEL};
-use crate::store::{Store, blocks, record};
-use crate::waiters::keep;
+use crate::store::{Store, blocks};
+use crate::time::earliest;
 
 const DIGIT_BITS: u32 = 6;
 const SLOTS: u32 = 1 << DIGIT_BITS;
@@ -39,9 +41,6 @@ const IN_USE: usize = 16;
 const HEADS: usize = 128;
 pub(crate) const WHEEL_BYTES: usize = HEADS + 4 * (LEVELS * SLOTS) as usize;
 const _: () = assert!(IN_USE + 8 * LEVELS as usize <= HEADS);
-
-/// The latest time that the wheel can hold; what is later is as good as never.
-pub(crate) const TIME_MS_MAX: u64 = 1 << (DIGIT_BITS * LEVELS - 1);
 
 /// Words that arming or disarming a timer changes: its own, two neighbours' or the slot's and the bit.
 pub(crate) const ARM_WORDS: usize = 5 + 2;
@@ -104,6 +103,8 @@ fn begin<'m>(
     Ok(wheel)
 }
 
+const _: () = assert!(TIME_MS_MAX <= 1 << (DIGIT_BITS * LEVELS - 1));
+
 /// Where a timer stands: number of the slot among all levels.
 fn slot_for(time_ms: u64, due_ms: u64) -> u32 {
     // A damaged time may be at the end of all.
@@ -141,7 +142,7 @@ pub(crate) fn arm<'m>(
     reference: u32,
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &store.layout, stripe, crate::time::now_ms)?;
+    let wheel = ensure(section, &store.layout, stripe, crate::base::clock::now_ms)?;
     link(section, wheel, reference, due_ms);
     note_due(store, stripe, due_ms);
     Ok(())
@@ -161,7 +162,7 @@ pub(crate) fn expect<'m>(
     due_ms: u64,
 ) -> Result<(), Error> {
     if stripe.page().load(WHEEL) == 0 {
-        ensure(section, &store.layout, stripe, crate::time::now_ms)?;
+        ensure(section, &store.layout, stripe, crate::base::clock::now_ms)?;
     }
     note_due(store, stripe, due_ms);
     Ok(())
@@ -176,7 +177,7 @@ pub(crate) fn arm_fresh<'m>(
     (reference, extension): (u32, Extension<'m>),
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &store.layout, stripe, crate::time::now_ms)?;
+    let wheel = ensure(section, &store.layout, stripe, crate::base::clock::now_ms)?;
     let Some(place) = place_for(section.view(), wheel, reference, due_ms) else { return Ok(()) };
     // Not reachable before the wheel has it, so without the log (R2).
     let timer: Timer<'m> = extension.part(TIMER);
@@ -196,7 +197,7 @@ pub(crate) fn note_due(store: &Store, stripe: Stripe<'_>, due_ms: u64) {
     if known_ms == 0 || due_ms < known_ms {
         // A lower bound: too low does no harm, so it is not undone.
         stripe.page().init64(DUE_MS, due_ms);
-        keep::note_due(store, due_ms);
+        earliest::note_due(store, due_ms);
     }
 }
 
@@ -430,6 +431,20 @@ pub(crate) fn set64<'m, const N: usize>(
 #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
 pub(crate) const fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
+}
+
+/// Sets the timer of a record that has become visible, if its lease ends.
+pub(crate) fn arm_lease<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<(), Error> {
+    let end_ms = lease_end_ms(section.view(), record);
+    if end_ms == 0 {
+        return Ok(());
+    }
+    arm(store, section, stripe, record.reference, end_ms)
 }
 
 #[cfg(test)]

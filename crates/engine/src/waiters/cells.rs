@@ -1,8 +1,6 @@
 //! Which cells are free, and the one that a process keeps at hand.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use tupelo_shm::{Section, Span, View, headroom, process::fork_generation};
+use tupelo_shm::{Section, Span, View, headroom};
 
 use super::{
     Cell, FREE, FREE_NEXT, OWNED, OWNER, PATIENCE_MS, PICK_UP_MS, RECORD, RING, SCOPE, SIGNAL,
@@ -10,7 +8,6 @@ use super::{
 };
 use crate::base::error::Error;
 use crate::base::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
-use crate::recovery::abandoned;
 use crate::store::Store;
 
 /// Words of the cells' line: cells ever used, first free one.
@@ -35,44 +32,6 @@ fn lacks_page(view: &View<'_>) -> bool {
     line.load(FIRST_FREE) == 0 && layout::cell(line.load(USED)).is_multiple_of(PAGE)
 }
 
-/// The cell that this process waited in last, kept for its next wait: whoever waits often, and briefly, needs no
-/// lock for it. It is the process's own all the while, so it goes with it if it dies.
-#[derive(Default)]
-pub(crate) struct SpareCell {
-    /// Its number, 0 if there is none, below the count of forks at which it was kept: a child must not use
-    /// its parent's.
-    word: AtomicU64,
-}
-
-impl SpareCell {
-    /// Takes it out.
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves are meant")]
-    fn take(&self) -> Option<u32> {
-        // Acquire pairs with the Release in `keep`: its last user has done with it.
-        let word = self.word.swap(0, Ordering::Acquire);
-        let is_own = (word >> 32) as u32 == fork_generation();
-        (is_own && word as u32 != 0).then_some(word as u32)
-    }
-
-    /// Keeps a cell, unless there is one. Returns whether it does.
-    fn keep(&self, number: u32) -> bool {
-        let word = u64::from(fork_generation()) << 32 | u64::from(number);
-        self.word.compare_exchange(0, word, Ordering::Release, Ordering::Relaxed).is_ok()
-    }
-}
-
-/// Gets a cell for this process.
-///
-/// # Errors
-///
-/// [`Error::LimitExceeded`] if the space has its maximum of waiters.
-pub(crate) fn claim_cell(store: &Store) -> Result<u32, Error> {
-    match spare_cell(store) {
-        Some(number) => Ok(number),
-        None => claim_free_cell(store),
-    }
-}
-
 /// The cell that is at hand, cleared for its next use.
 pub(crate) fn spare_cell(store: &Store) -> Option<u32> {
     let number = store.spare_cell.take()?;
@@ -80,8 +39,8 @@ pub(crate) fn spare_cell(store: &Store) -> Option<u32> {
     Some(number)
 }
 
-fn claim_free_cell(store: &Store) -> Result<u32, Error> {
-    abandoned::leave_abandoned(store);
+/// As [`crate::recovery::cell_memory::claim_cell`], of those that are free.
+pub(crate) fn claim_free_cell(store: &Store) -> Result<u32, Error> {
     if lacks_page(&store.memory.view()) {
         // Before the lock: it reads files.
         headroom::refresh();

@@ -4,18 +4,18 @@ use tupelo_shm::{GRANULE, Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use super::stored::{self, Candidate};
-use super::{Cell, RECORD, TICKET, WANT, Want, cell, chain, patience};
+use super::{Cell, RECORD, TICKET, WANT, cell, chain, patience};
 use crate::base::error::Error;
 use crate::base::layout::head;
-use crate::index::{key, links};
-use crate::operations::put::Incoming;
-use crate::operations::wait::room;
+use crate::base::want::Want;
+use crate::index::links;
+use crate::store::incoming::Incoming;
 use crate::store::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::store::stripe::{self, HELD, Stripe, WAITING};
-use crate::store::{self, Store, blocks, registry, step};
-use crate::waiters::bell;
+use crate::store::{self, Store, blocks, key, registry, step, wide};
 use crate::waiters::events::hear::{self, Listeners};
 use crate::waiters::events::{EventKind, Happening};
+use crate::waiters::{turns, wake};
 
 /// What became of a tuple on its way in: as a rule nothing, since nobody waits.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Delivery {
     pub(crate) fn wake(self, store: &Store) {
         match self {
             Self::Nobody => {}
-            Self::Taker(taker) => bell::tell(store, taker),
+            Self::Taker(taker) => wake::tell(store, taker),
             Self::Served(served) => wake_all(store, &served),
         }
     }
@@ -97,7 +97,7 @@ impl Delivery {
 
 #[cold]
 fn wake_all(store: &Store, served: &Served) {
-    served.wakes.iter().chain(&served.taker).for_each(|number| bell::tell(store, *number));
+    served.wakes.iter().chain(&served.taker).for_each(|number| wake::tell(store, *number));
 }
 
 /// The cells that match a tuple: everyone to be told, and the first in line to take it.
@@ -201,11 +201,11 @@ pub(crate) fn deliver_new<'m>(
     reference: u32,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
-    if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
+    if stripe.page().load(WAITING) == 0 && !wide::concerns_wide(section, stripe) {
         return Ok(Delivery::default());
     }
     if incoming.takes_room {
-        room::require_turn(store, section.view())?;
+        turns::require_turn(store, section.view())?;
     }
     let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
     let put = (reference, EventKind::Put.into());
@@ -223,7 +223,7 @@ pub(crate) fn deliver<'m>(
     fields: &[Field<'_>],
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
+    if stripe.page().load(WAITING) == 0 && !wide::concerns_wide(section, stripe) {
         return Ok(Delivery::default());
     }
     deliver_to_some(store, section, stripe, (reference, happening), fields, kinds)
@@ -389,8 +389,8 @@ fn matching<'m>(
     let view = section.view();
     let cares = |cell: Cell<'_>| occasion.concerns(cell);
     each_filed(store, view, stripe, (record, fields), cares, |number| matching.add(view, number));
-    if chain::concerns_wide(section, stripe) {
-        chain::enter_wide(section)?;
+    if wide::concerns_wide(section, stripe) {
+        wide::enter_wide(section)?;
         let view = section.view();
         each_wide(store, view, stripe, record, cares, |number| matching.add(view, number));
     }
@@ -463,7 +463,7 @@ fn matching_filled<'m>(
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Option<Matching>, Error> {
-    if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
+    if stripe.page().load(WAITING) == 0 && !wide::concerns_wide(section, stripe) {
         return Ok(None);
     }
     let mut copy = record::ImageBuffer::new();
@@ -503,7 +503,7 @@ fn tell_of_removal<'m>(
     let matching = matching(store, section, stripe, (reference, occasion), &fields, kinds)?;
     let mut wakes = matching.told;
     if section.holds(head::WIDE_SCOPE) {
-        wakes.extend(room::give_turn(section.view()));
+        wakes.extend(turns::give_turn(section.view()));
     }
     hear::write_down(store, section, &matching.listeners, (reference, kind), &mut wakes)?;
     Ok(Delivery::new(Served { taker: None, wakes }))

@@ -6,21 +6,20 @@
 //! raises their signals; a keeper that is served appoints another sleeper. All three words are hints: that they may
 //! be lost with a killed process is made up for by every blocked caller, which looks after each slice of its sleep.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tupelo_shm::{Section, Span, View};
+use tupelo_shm::{Section, View};
 
+use crate::base::clock::{is_past, now_ms};
 use crate::base::error::{Error, Need};
-use crate::base::layout::head;
 use crate::base::signal;
-use crate::store::stripe::{DUE_MS, Stripe, scope_of};
-use crate::store::{Store, passage, registry};
-use crate::time::{self, is_behind, is_past, now_ms};
-use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, bell, cells, chain};
+use crate::store::stripe::{DUE_MS, Stripe, is_behind, scope_of};
+use crate::store::{Store, registry, wide};
+use crate::time::earliest::{self, line, lower};
+use crate::time::passage;
+use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, cells, wake};
 
-/// When the next timer is due, in milliseconds (two words); 0: never.
-const EARLIEST_MS: usize = 0;
 /// The cell whose owner keeps the time; 0 if none does.
 const KEEPER: usize = 8;
 /// The cell whose owner is its deputy; 0 if none is.
@@ -29,26 +28,12 @@ const DEPUTY: usize = 12;
 /// How much later than the keeper its deputy looks: half of what may be late (rule L1).
 const DEPUTY_LATER_MS: u64 = 10;
 
-fn line<'m>(view: &View<'m>) -> Span<'m, 64> {
-    view.span(head::TIME)
-}
-
-fn earliest<'m>(view: &View<'m>) -> &'m AtomicU64 {
-    line(view).double(EARLIEST_MS)
-}
-
 fn keeper<'m>(view: &View<'m>) -> &'m AtomicU32 {
     line(view).word(KEEPER)
 }
 
 fn deputy<'m>(view: &View<'m>) -> &'m AtomicU32 {
     line(view).word(DEPUTY)
-}
-
-/// Lowers a time, of which 0 is never. Returns whether it was later.
-fn lower(word: &AtomicU64, due_ms: u64) -> bool {
-    let earlier = |known_ms: u64| (known_ms == 0 || due_ms < known_ms).then_some(due_ms);
-    word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, earlier).is_ok()
 }
 
 /// Replaces one number by another. Returns whether it was that one.
@@ -97,19 +82,19 @@ fn stands_in(view: &View<'_>, number: u32) -> bool {
     (known == kept_by || is_better()) && replace(word, known, number)
 }
 
-/// Notes that a timer is due at `due_ms`. If that is the earliest of the space, those who keep the time are told.
-pub(crate) fn note_due(store: &Store, due_ms: u64) {
-    let view = store.memory.view();
-    if !lower(earliest(&view), due_ms) || !is_soon(due_ms) {
+/// Tells those who keep the time that the earliest timer of the space is due at `due_ms`, if that is soon.
+pub(crate) fn tell_keepers(store: &Store, due_ms: u64) {
+    if !is_soon(due_ms) {
         return;
     }
+    let view = store.memory.view();
     match keeper(&view).load(Ordering::Relaxed) {
         0 => appoint(store),
-        number => bell::tell(store, number),
+        number => wake::tell(store, number),
     }
     match deputy(&view).load(Ordering::Relaxed) {
         0 => {}
-        number => bell::tell(store, number),
+        number => wake::tell(store, number),
     }
 }
 
@@ -120,7 +105,7 @@ fn appoint(store: &Store) {
     let mut all = second.into_iter().chain(1..=cells::used(&view));
     let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
     if replace(keeper(&view), 0, number) {
-        bell::tell(store, number);
+        wake::tell(store, number);
     }
 }
 
@@ -137,7 +122,7 @@ pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Du
     } else {
         return slice;
     };
-    match earliest(&view).load(Ordering::Acquire) {
+    match earliest::earliest(&view).load(Ordering::Acquire) {
         0 => slice,
         due_ms => {
             let look_ms = due_ms.saturating_add(later_ms);
@@ -150,14 +135,14 @@ pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Du
 ///
 /// # Errors
 ///
-/// As [`crate::time::catch_up`].
+/// As the callback that lets it happen.
 pub(crate) fn keep_time(store: &Store, number: u32) -> Result<(), Error> {
     let view = store.memory.view();
-    let due_ms = earliest(&view).load(Ordering::Acquire);
+    let due_ms = earliest::earliest(&view).load(Ordering::Acquire);
     if !is_past(due_ms) {
         return Ok(());
     }
-    let word = earliest(&view);
+    let word = earliest::earliest(&view);
     // Whoever comes later finds nothing due, or what was noted since; a deputy, that it is not done yet.
     let later_ms = due_ms.saturating_add(DEPUTY_LATER_MS);
     if word.compare_exchange(due_ms, later_ms, Ordering::AcqRel, Ordering::Relaxed).is_err() {
@@ -187,7 +172,7 @@ fn catch_up_where_free(store: &Store) -> Result<bool, Error> {
             continue;
         }
         if passage::is_passable(store, scope_of(shape))? {
-            time::catch_up(store, scope_of(shape))?;
+            (store.callbacks.catch_up)(store, scope_of(shape))?;
         } else {
             is_left = true;
         }
@@ -206,7 +191,7 @@ pub(crate) fn catch_up_all(store: &Store) -> Result<(), Error> {
     let view = store.memory.view();
     for shape in 0..registry::count(&view) {
         if is_behind(Stripe::of_shape(&view, shape)) {
-            time::catch_up(store, scope_of(shape))?;
+            (store.callbacks.catch_up)(store, scope_of(shape))?;
         }
     }
     Ok(())
@@ -220,7 +205,7 @@ pub(crate) fn require_time_for_wide(
     section: &Section<'_>,
     stripe: Stripe<'_>,
 ) -> Result<(), Error> {
-    if chain::concerns_wide(section, stripe) && anything_is_due(store) {
+    if wide::concerns_wide(section, stripe) && anything_is_due(store) {
         return Err(Need::Time.into());
     }
     Ok(())
@@ -236,7 +221,7 @@ pub(crate) fn enter_wide_on_time<'m>(
     if anything_is_due(store) {
         return Err(Need::Time.into());
     }
-    chain::enter_wide(&mut section)?;
+    wide::enter_wide(&mut section)?;
     Ok(section)
 }
 
@@ -244,7 +229,7 @@ pub(crate) fn enter_wide_on_time<'m>(
 /// while it goes on.
 #[inline]
 pub(crate) fn keep_time_for_wide(store: &Store) -> Result<(), Error> {
-    if chain::counts_any_wide(&store.memory.view()) { catch_up_all(store) } else { Ok(()) }
+    if wide::counts_any_wide(&store.memory.view()) { catch_up_all(store) } else { Ok(()) }
 }
 
 /// Notes the earliest timer of the space anew: who cleared the note may have died over it.
@@ -258,7 +243,7 @@ fn note_due_from(store: &Store, from_ms: u64) {
     let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
     let due = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0);
     if let Some(due_ms) = due.map(|due_ms| not_before(due_ms, from_ms)).min() {
-        lower(earliest(&view), due_ms);
+        lower(earliest::earliest(&view), due_ms);
     }
 }
 
@@ -266,7 +251,8 @@ fn note_due_from(store: &Store, from_ms: u64) {
 pub(crate) fn stop_keeping(store: &Store, number: u32) {
     let view = store.memory.view();
     gives_up(deputy(&view), number);
-    if gives_up(keeper(&view), number) && is_soon(earliest(&view).load(Ordering::Acquire)) {
+    if gives_up(keeper(&view), number) && is_soon(earliest::earliest(&view).load(Ordering::Acquire))
+    {
         appoint(store);
     }
 }
@@ -294,9 +280,9 @@ mod tests {
         for (look_again_ms, noted_ms) in
             [(next_ms - 50_000, next_ms - 50_000), (next_ms + 50_000, next_ms)]
         {
-            earliest(&view).store(0, Ordering::Relaxed);
+            earliest::earliest(&view).store(0, Ordering::Relaxed);
             note_due_from(&engine, look_again_ms);
-            assert_eq!(earliest(&view).load(Ordering::Relaxed), noted_ms);
+            assert_eq!(earliest::earliest(&view).load(Ordering::Relaxed), noted_ms);
         }
     }
 }

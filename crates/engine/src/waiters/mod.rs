@@ -18,13 +18,12 @@
 //! | 40 | ticket: the order of arrival (two words) |
 //! | 48, 52 | form and bytes of the stored template |
 //! | 56 | link of the free list |
-//! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`bell`]) |
+//! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`crate::operations::wait::bell`]) |
 //! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::waiters::events`]) |
 //! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
 //! | 88.. | the template, or the granule of the extents that hold it |
 //! | 192 | signal: awake, asleep, or something happened. A futex; written without the log. In a line of its own: who waits looks at it all the time, and must not take the other lines from who serves it |
 
-pub(crate) mod bell;
 pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;
@@ -35,6 +34,8 @@ pub(crate) mod spin;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
+pub(crate) mod turns;
+pub(crate) mod wake;
 
 use std::time::Duration;
 
@@ -79,42 +80,6 @@ pub(crate) const LINKED: u32 = 2;
 pub(crate) const SLICE: Duration = Duration::from_millis(SLICE_MS);
 /// The same in milliseconds.
 pub(crate) const SLICE_MS: u64 = 100;
-
-/// What a blocked caller waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// To take a match: of all that wait for one tuple, the first in line gets it.
-    Take,
-    /// To read a match: everyone who waits for it gets a copy.
-    Read,
-    /// To be told that a match was put. The tuple goes its way.
-    Put,
-    /// To be told that a match was removed.
-    Removal,
-    /// To be told that there may be room for a put, first come first served.
-    Room,
-    /// To have what happens to matches written down.
-    Events,
-}
-
-impl Want {
-    /// Whether cells that want this, by their number, are told of removals.
-    pub(crate) const fn watches_removals(number: u32) -> bool {
-        number == Self::Removal.number() || number == Self::Room.number()
-    }
-
-    pub(crate) const fn number(self) -> u32 {
-        match self {
-            Self::Take => 0,
-            Self::Read => 1,
-            Self::Put => 2,
-            Self::Removal => 3,
-            // 4 is a bell's.
-            Self::Room => 5,
-            Self::Events => 6,
-        }
-    }
-}
 
 /// The cell of number `number`, from 1.
 #[inline]

@@ -10,26 +10,18 @@
 //! looks under that lock alone. Where a process dies over it, it may be undone under another lock of the same section. So that of
 //! a wide waiter is certain under its lock only, and not yet under that of the stripe: who believes it locks both.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::{Template, TemplateRef};
 
-use super::deliver::Delivery;
-use super::{
-    Cell, OWNED, PATIENCE_MS, PICK_UP_MS, RECORD, SCOPE, STATE, TICKET, WANT, Want, cell, cells,
-    chain,
-};
+use super::{Cell, OWNED, PATIENCE_MS, PICK_UP_MS, RECORD, SCOPE, STATE, WANT, cell, cells};
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::layout::head;
-use crate::operations::wait::Waiter;
-use crate::recovery::held::{self, Held};
+use crate::base::want::Want;
 use crate::store::stripe::{self, HANDED_DUE_MS, Stripe};
-use crate::store::{self, Store, record, registry};
-use crate::time::{self, wheel};
-use crate::waiters::events::Happening;
+use crate::store::{Store, record, wide};
+use crate::time::wheel;
 
 /// The shortest time in which something is to be picked up, whatever the caller's own: on a busy machine a thread that
 /// was woken may wait as long for a processor, and nobody would ever get anything.
@@ -44,26 +36,12 @@ pub(crate) enum Patience {
     Until(u64),
 }
 
-/// What a waiter gets in line with, if it has lost what it was handed.
-pub(crate) struct Again {
-    template: Template,
-    /// Held while it gets in line: of two threads that wait, one does.
-    turn: Mutex<()>,
-}
-
-impl Again {
-    pub(crate) fn new(template: &[TemplateRef<'_>]) -> Result<Option<Box<Self>>, Error> {
-        let template = crate::operations::wait::judged::owned(template)?;
-        Ok(template.map(|template| Box::new(Self { template, turn: Mutex::default() })))
-    }
-}
-
 /// Writes down how long the owner of a cell that nobody else knows yet may have what it is handed.
 pub(crate) fn write(cell: Cell<'_>, patience: Patience) {
     match patience {
         Patience::For(time) => {
             let time_ms = time.max(SHORTEST).as_millis().try_into().unwrap_or(u64::MAX);
-            cell.init64(PATIENCE_MS, time_ms.min(wheel::TIME_MS_MAX));
+            cell.init64(PATIENCE_MS, time_ms.min(clock::TIME_MS_MAX));
         }
         Patience::Until(end_ms) => cell.init64(PICK_UP_MS, end_ms),
     }
@@ -74,7 +52,7 @@ pub(crate) fn begin(store: &Store, stripe: Stripe<'_>, cell: Cell<'_>) {
     let patience_ms = cell.load64(PATIENCE_MS);
     if patience_ms != 0 {
         // Means nothing unless the cell has a record (R2).
-        cell.init64(PICK_UP_MS, time::now_ms().saturating_add(patience_ms));
+        cell.init64(PICK_UP_MS, clock::now_ms().saturating_add(patience_ms));
     }
     let pick_up_ms = cell.load64(PICK_UP_MS);
     if pick_up_ms == 0 {
@@ -117,7 +95,7 @@ pub(crate) fn make_certain(
 ) -> Result<(), Error> {
     let due_ms = stripe.page().load64(HANDED_DUE_MS);
     if due_ms != 0 && due_ms <= now_ms {
-        chain::enter_wide(section)?;
+        wide::enter_wide(section)?;
     }
     Ok(())
 }
@@ -161,86 +139,7 @@ pub(crate) fn has_lost(cell: Cell<'_>) -> bool {
         && cell.load(SCOPE) != 0
 }
 
-/// As [`crate::recovery::held::lock_held`], of what a cell was handed.
-pub(crate) fn lock_handed(
-    store: &Store,
-    number: u32,
-    on_time: bool,
-) -> Result<Option<Held<'_>>, Error> {
-    let record = || cell(&store.memory.view(), number).load(RECORD);
-    while let Some(mut held) = held::lock_held(store, record, on_time)? {
-        if is_of_wide(cell(held.section.view(), number)) {
-            chain::enter_wide(&mut held.section)?;
-        }
-        if record() == held.reference {
-            return Ok(Some(held));
-        }
-        // Somebody has died over taking it back, or has just done so.
-    }
-    Ok(None)
-}
-
-/// Gives what a cell was handed, and has not picked up in time, to the next in line, or back to its place.
-pub(crate) fn recall_handed<'m>(
-    store: &Store,
-    section: &mut Section<'m>,
-    stripe: Stripe<'m>,
-    number: u32,
-) -> Result<Delivery, Error> {
-    let shape = stripe.page().load(stripe::SHAPE);
-    let kinds = registry::kinds_of(store, section.view(), shape)
-        .ok_or_else(|| store::damaged(store, "a stripe is of no shape that exists"))?;
-    let cell = cell(section.view(), number);
-    let before = section.focused();
-    if cell.load(SCOPE) == head::WIDE_SCOPE {
-        chain::enter_wide(section)?;
-        section.focus(head::WIDE_SCOPE);
-    }
-    let back = (cell.load(RECORD), Happening::Unheard);
-    section.set(cell, RECORD, 0);
-    section.focus(before);
-    let mut delivery = held::give_back(store, section, stripe, back, kinds.as_slice())?;
-    delivery.also_wake(number);
-    Ok(delivery)
-}
-
-/// Whether what a cell was handed is certain under the lock of the wide waiters only.
-fn is_of_wide(cell: Cell<'_>) -> bool {
-    cell.load(SCOPE) == head::WIDE_SCOPE && cell.load64(PICK_UP_MS) != 0
-}
-
 /// Lets a cell keep its record until `end_ms`.
 pub(crate) fn postpone(view: &View<'_>, number: u32, end_ms: u64) {
     cell(view, number).init64(PICK_UP_MS, end_ms);
-}
-
-impl Waiter {
-    /// Gets in line again, behind all others, if what it was handed was not picked up in time.
-    pub(crate) fn rejoin_if_lost(&self) -> Result<(), Error> {
-        match &self.again {
-            Some(again) if has_lost(self.cell()) && !self.has_ended.load(Ordering::Relaxed) => {
-                self.rejoin(again)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    #[cold]
-    fn rejoin(&self, again: &Again) -> Result<(), Error> {
-        let _turn = again.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let section = Section::enter(&self.engine.memory, self.cell().load(SCOPE))?;
-        // Somebody may be handing over at this very moment, or taking back.
-        let has_lost = has_lost(self.cell());
-        drop(section);
-        if !has_lost {
-            return Ok(());
-        }
-        self.cell().init64(TICKET, store::next_ticket(&self.engine));
-        if self.own_look.is_some() {
-            // A watch again, until it finds something itself.
-            self.cell().init(WANT, Want::Put.number());
-        }
-        let rejoined = again.template.with_refs(|template| self.get_in_line(template));
-        rejoined.map_err(|error| Error::Template(error.to_string().into()))?
-    }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
 
 use crate::base::signal;
-use crate::waiters::{SIGNAL, Want};
+use crate::base::want::Want;
+use crate::waiters::SIGNAL;
 use crate::{Engine, Waiter, testing};
 
 const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));

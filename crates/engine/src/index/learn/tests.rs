@@ -11,7 +11,7 @@ use super::note;
 use crate::index::{self, BUILDING, READY, STATE};
 use crate::store::record::{self, NEXT};
 use crate::store::stripe::{self, FIRST, LAST, Stripe};
-use crate::{Engine, Error, LeaseTerms, Order, testing, time};
+use crate::{Engine, Error, LeaseTerms, Order, testing};
 
 /// A space with so many tuples of its first shape.
 fn filled(tuples: i64) -> Engine {
@@ -32,11 +32,11 @@ fn state(engine: &Engine) -> u32 {
 fn a_build_that_takes_longer_than_its_steps_is_no_damage_and_goes_on_later_o1_c5() {
     let engine = filled(2_000);
     let scope = stripe::scope_of(0);
-    crate::index::learn::learn_within(&engine, scope, 1, 2).unwrap();
+    crate::recovery::learning::learn_within(&engine, scope, 1, 2).unwrap();
     crate::store::require_sound(&engine).unwrap();
     assert_eq!(state(&engine), BUILDING);
     engine.check().unwrap();
-    crate::index::learn::learn(&engine, scope, 1).unwrap();
+    crate::recovery::learning::learn(&engine, scope, 1).unwrap();
     assert_eq!(state(&engine), READY);
     engine.check().unwrap();
 }
@@ -50,7 +50,7 @@ fn a_list_that_leads_back_into_itself_is_damage_c5() {
     let last = record::header(section.view(), stripe.page().load(LAST));
     section.set(last, NEXT, stripe.page().load(FIRST));
     section.finish().unwrap();
-    assert!(matches!(crate::index::learn::learn(&engine, scope, 1), Err(Error::Memory(_))));
+    assert!(matches!(crate::recovery::learning::learn(&engine, scope, 1), Err(Error::Memory(_))));
     assert!(crate::store::require_sound(&engine).is_err());
 }
 
@@ -61,7 +61,7 @@ fn an_index_that_finds_no_room_has_to_earn_it_anew_b1() {
     let view = engine.memory.view();
     let stripe = Stripe::of_shape(&view, 0);
     while !note(stripe, 1, 10) {}
-    crate::index::learn::learn(&engine, stripe.scope(), 1).unwrap();
+    crate::recovery::learning::learn(&engine, stripe.scope(), 1).unwrap();
     assert_eq!(index::ready(stripe).count(), 0, "there is no room for one");
     assert!(!note(stripe, 1, 10), "the price is to be paid again");
 }
@@ -78,11 +78,14 @@ fn an_index_for_which_no_room_can_be_looked_for_fails_no_lookup_b1() {
     let stripe = Stripe::of_shape(&view, 0);
     while !note(stripe, 1, 10) {}
     let other = stripe::scope_of(1);
-    while !time::is_behind(Stripe::of_shape(&view, 1)) {
+    while !stripe::is_behind(Stripe::of_shape(&view, 1)) {
         thread::sleep(Duration::from_millis(1));
     }
     let (learned, is_waited_for) = testing::beside_one_who_stays(&engine, other, || {
-        (crate::index::learn::learn(&engine, stripe.scope(), 1), engine.memory.is_waited_for(other))
+        (
+            crate::recovery::learning::learn(&engine, stripe.scope(), 1),
+            engine.memory.is_waited_for(other),
+        )
     });
     assert_eq!(learned, Ok(()));
     assert!(!is_waited_for, "no lookup waits for one");
@@ -102,11 +105,11 @@ fn a_build_that_finds_no_room_for_its_table_ends_and_goes_on_when_there_is_some_
     engine.try_take(&filler, Order::Fifo, sink).unwrap().unwrap();
     let view = engine.memory.view();
     let stripe = Stripe::of_shape(&view, 0);
-    crate::index::learn::learn(&engine, stripe.scope(), 1).unwrap();
+    crate::recovery::learning::learn(&engine, stripe.scope(), 1).unwrap();
     assert_eq!(index::ready(stripe).count(), 0);
     engine.check().unwrap();
     engine.take_all(&filler, None, sink).unwrap();
-    crate::index::learn::learn(&engine, stripe.scope(), 1).unwrap();
+    crate::recovery::learning::learn(&engine, stripe.scope(), 1).unwrap();
     assert_eq!(state(&engine), READY);
     engine.check().unwrap();
 }

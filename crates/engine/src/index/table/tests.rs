@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
-use crate::index::key;
+use crate::store::key;
 use crate::store::stripe::scope_of;
 use crate::{Engine, Error, LeaseTerms, Order, Transaction, testing};
 
@@ -65,7 +65,7 @@ fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
     const KEYS: i64 = 4 * 1024;
     let engine = testing::engine(8 << 20);
     (0..KEYS).for_each(|key| engine.put(&[Field::Int(key), Field::Int(0)]).unwrap());
-    crate::index::learn::learn(&engine, scope_of(0), 1).unwrap();
+    crate::recovery::learning::learn(&engine, scope_of(0), 1).unwrap();
     // Of a key that is there: an extent with room for more.
     engine.put(&[Field::Int(0), Field::Int(0)]).unwrap();
     testing::fill(&engine);

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use tupelo_shm::GRANULE;
+
 use crate::base::error::Error;
 use crate::index::links::{self, WALKING};
 use crate::index::{
     self, BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LEVEL, MASK, NONE, READY, SEGMENTS,
-    SEGMENTS_MAX, STATE, key, ring, table,
+    SEGMENTS_MAX, STATE, ring, table,
 };
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, require};
-use crate::store::record;
 use crate::store::registry::Kinds;
 use crate::store::stripe::{INDEX_SET, INDEXES_MAX, Stripe};
-use tupelo_shm::GRANULE;
+use crate::store::{key, record};
 
 impl<'m> Check<'_, 'm> {
     /// Checks the indexes of `shape`, whose base list holds `records`. Returns of each ready one over how

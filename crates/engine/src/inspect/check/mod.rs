@@ -16,6 +16,7 @@ mod records;
 mod timers;
 mod waiting;
 
+use memory::Blocks;
 use tupelo_shm::{Section, View};
 use tupelo_tuple::Shape;
 
@@ -24,8 +25,6 @@ use crate::base::layout::{SHAPES_MAX, head};
 use crate::store::Store;
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
-
-use memory::Blocks;
 
 /// What a sound space holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,16 +6,16 @@ use tupelo_shm::log_run;
 
 use crate::base::error::Error;
 use crate::base::layout::head;
+use crate::base::want::Want;
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, contradiction, require};
-use crate::protocols::claim::history;
 use crate::store::extension::{self, Extension};
-use crate::store::flight;
 use crate::store::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::store::registry::Kinds;
 use crate::store::stripe::{self, FIRST, LAST, NEXT_SEQUENCE, Stripe};
+use crate::store::{flight, history};
 use crate::time::list::{self, List};
-use crate::waiters::{self, Want, cells};
+use crate::waiters::{self, cells};
 
 /// Tuples of a shape that somebody has in hands.
 #[derive(Clone, Copy, Default)]

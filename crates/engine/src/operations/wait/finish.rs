@@ -1,26 +1,21 @@
-//! Picking up what a waiter was handed: as a take or a read would, or as a claim.
-
-use std::sync::Arc;
+//! Picking up what a waiter was handed: as a take or a read would.
 
 use tupelo_shm::Section;
 use tupelo_tuple::TupleView;
 
 use crate::base::error::Error;
 use crate::base::sink::sink_once;
+use crate::base::want::Want;
 use crate::operations::take;
-use crate::operations::targets::TupleBuffer;
 use crate::operations::wait::{Outcome, Waiter};
-use crate::protocols::claim::{self, Claim, ClaimTerms, Handle};
-use crate::protocols::transaction::Term;
-use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::recovery::held::{self, Held};
-use crate::recovery::provide;
+use crate::recovery::{handed, provide};
 use crate::store::Store;
 use crate::store::flight::Flight;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::Kinds;
 use crate::store::stripe::Stripe;
-use crate::waiters::{RECORD, Want, cell, chain, patience};
+use crate::waiters::{RECORD, cell, chain};
 
 impl Waiter {
     /// Picks up what [`Waiter::wait`] announced.
@@ -59,7 +54,7 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         // On time: what was due before the take is told before it.
-        let Some(held) = patience::lock_handed(&self.engine, self.number, true)? else {
+        let Some(held) = handed::lock_handed(&self.engine, self.number, true)? else {
             // The put that handed it over died and was undone.
             return Ok(Outcome::Waits(self));
         };
@@ -101,67 +96,8 @@ impl Waiter {
         sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }
 
-    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`, without waiting: if no tuple is
-    /// there, or not any more ([`crate::Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
-    ///
-    /// # Errors
-    ///
-    /// As [`crate::Engine::try_claim`].
-    pub fn finish_claim<R, E: From<Error>>(
-        self,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Outcome<(Claim, R)>, E> {
-        let engine = Arc::clone(&self.engine);
-        self.finish_claim_for(&engine, terms, sink)
-    }
-
-    /// As [`Waiter::finish_claim`]; the claim keeps `handle`, which is of the waiter's space.
-    ///
-    /// # Errors
-    ///
-    /// As [`crate::Engine::try_claim`].
-    pub fn finish_claim_for<H: Handle + Clone, R, E: From<Error>>(
-        self,
-        handle: &H,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Outcome<(Claim<H>, R)>, E> {
-        if self.record() == 0 && !self.look_itself()? {
-            return Ok(Outcome::Waits(self));
-        }
-        let engine = &*self.engine;
-        let mut copy = TupleBuffer::new();
-        let begun = self.hold_handed(engine, |section, stripe, record, kinds| {
-            claim::begin_claim(engine, section, stripe, (record, kinds), (terms, &mut copy))
-        })?;
-        let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
-        self.release();
-        Claim::pour(handle, begun, &mut copy, sink).map(Outcome::Done)
-    }
-
-    /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting. Returns also whether it was
-    /// copied to `copy`, as a short one is.
-    pub(crate) fn finish_enlisted(
-        self,
-        term: Term,
-        copy: &mut TupleBuffer,
-    ) -> Result<Outcome<(Enlisted, bool)>, Error> {
-        if self.record() == 0 && !self.look_itself()? {
-            return Ok(Outcome::Waits(self));
-        }
-        let engine = &*self.engine;
-        let enlisted = self.hold_handed(engine, |section, stripe, record, kinds| {
-            let is_copied = copy.fill_short(section.view(), record, kinds);
-            Ok((hold::enlist_held(engine, section, stripe, record, term)?, is_copied))
-        })?;
-        let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
-        self.release();
-        Ok(Outcome::Done(enlisted))
-    }
-
     /// Gives the record that was handed over to `hold`; `None` if the put that did so died and was undone.
-    fn hold_handed<'e, R>(
+    pub(crate) fn hold_handed<'e, R>(
         &self,
         store: &'e Store,
         mut hold: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
@@ -174,7 +110,7 @@ impl Waiter {
         store: &'e Store,
         hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        let Some(picked_up) = patience::lock_handed(store, self.number, true)? else {
+        let Some(picked_up) = handed::lock_handed(store, self.number, true)? else {
             return Ok(None);
         };
         let Held { mut section, stripe, reference, kinds } = picked_up;

@@ -14,12 +14,13 @@ use tupelo_tuple::{Template, TemplateRef};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::head;
+use crate::base::want::Want;
 use crate::index::find::Order;
 use crate::operations::judged::{self, Choice, Verdicts};
 use crate::operations::wait::{self, Waiter, nanoseconds};
 use crate::store::stripe::Stripe;
 use crate::waiters::patience::Patience;
-use crate::waiters::{SCOPE, WANT, Want, bell, cell};
+use crate::waiters::{SCOPE, WANT, cell, wake};
 
 /// What a waiter looks for itself.
 pub(crate) struct OwnLook {
@@ -50,7 +51,7 @@ pub(crate) fn judged_waiter(
     waiter.want = want;
     waiter.own_look = Some(Box::new(OwnLook { template, verdicts: Mutex::new(verdicts) }));
     if waiter.look_itself()? {
-        bell::tell(engine, waiter.number);
+        wake::tell(engine, waiter.number);
     }
     Ok(waiter)
 }

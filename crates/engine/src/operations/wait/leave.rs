@@ -3,16 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tupelo_shm::{Section, process::fork_generation};
+use tupelo_shm::process::fork_generation;
 
 use crate::base::error::Error;
-use crate::operations::wait::{Waiter, room};
-use crate::recovery::held::{self, Held};
-use crate::recovery::{abandoned, provide};
-use crate::store::Store;
-use crate::waiters::deliver::Delivery;
-use crate::waiters::events::Happening;
-use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, Want, bell, cell, chain, patience};
+use crate::operations::wait::Waiter;
+use crate::recovery::abandoned;
+use crate::recovery::withdraw::leave_chain;
 
 impl Waiter {
     /// As [`Waiter::wait_while`], and ends the wait after it ([`Waiter::end_wait`]): for a call that ends then.
@@ -65,67 +61,4 @@ impl Drop for Waiter {
             let _ = self.cancel();
         }
     }
-}
-
-/// What became of a cell that has left its chain.
-struct Left {
-    /// The lock of what it waited for; 0 if there was none.
-    scope: u32,
-    /// Whether it was handed something before.
-    has_record: bool,
-    /// Whose turn it is to put now, if it waited for room.
-    next: Option<u32>,
-}
-
-/// Takes a cell out of line, with what it was handed before.
-fn leave_chain(store: &Store, number: u32) -> Result<Left, Error> {
-    let scope = cell(&store.memory.view(), number).load(SCOPE);
-    if scope == 0 {
-        return Ok(Left { scope, has_record: false, next: None });
-    }
-    // Locked whatever the state says: a put may be handing over at this very moment, or may have
-    // died over it.
-    let mut section = Section::enter(&store.memory, scope)?;
-    let own = cell(section.view(), number);
-    let is_for_room = own.load(WANT) == Want::Room.number();
-    if own.load(STATE) == LINKED {
-        chain::unfile(&mut section, number);
-    }
-    section.commit()?;
-    let has_record = own.load(RECORD) != 0;
-    let next = if is_for_room { room::give_turn(section.view()) } else { None };
-    Ok(Left { scope, has_record, next })
-}
-
-/// Takes a cell out of line, and puts back what it was handed.
-pub(crate) fn withdraw(store: &Store, number: u32, want: Want) -> Result<(), Error> {
-    let Left { scope, mut has_record, next } = leave_chain(store, number)?;
-    if let Some(next) = next {
-        bell::tell(store, next);
-    }
-    while has_record {
-        provide::retry(store, || give_up_handed(store, number, want))?.wake(store);
-        // Somebody may have been taking it back at the same time, and die over it.
-        let section = Section::enter(&store.memory, scope)?;
-        has_record = cell(section.view(), number).load(RECORD) != 0;
-    }
-    Ok(())
-}
-
-/// Puts back, or frees, what a cell was handed.
-fn give_up_handed(store: &Store, number: u32, want: Want) -> Result<Delivery, Error> {
-    let Some(held) = patience::lock_handed(store, number, false)? else {
-        return Ok(Delivery::default());
-    };
-    let Held { mut section, stripe, reference, kinds } = held;
-    let cell = cell(section.view(), number);
-    section.set(cell, RECORD, 0);
-    let delivery = if want == Want::Read {
-        held::free_held(store, &mut section, stripe, reference, kinds.as_slice(), false)?
-    } else {
-        let back = (reference, Happening::Unheard);
-        held::give_back(store, &mut section, stripe, back, kinds.as_slice())?
-    };
-    section.commit()?;
-    Ok(delivery)
 }

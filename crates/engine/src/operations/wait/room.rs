@@ -13,31 +13,17 @@
 //! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
 //! room, a put finds out for itself.
 
-use std::cell::Cell as LocalCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tupelo_shm::{Section, View, clock};
 use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::layout::head;
+use crate::base::want::Want;
 use crate::operations::wait::{self, Waiter};
-use crate::recovery::full;
-use crate::store::Store;
-use crate::waiters::deliver::Delivery;
-use crate::waiters::{Want, bell, chain};
-
-/// How long a turn lasts that nobody uses: as long as a blocked caller sleeps without looking around.
-const TURN_MS_MAX: u32 = 100;
-/// How long the first in line gets new turns, and for how long none after that.
-const ROW_MS_MAX: u32 = 1_000;
-
-thread_local! {
-    /// The cell of the place in line that this thread's puts are made for; 0 if for none.
-    static OWN_PLACE: LocalCell<u32> = const { LocalCell::new(0) };
-}
+use crate::store::wide;
+use crate::waiters::turns::OWN_PLACE;
 
 /// Forgets the place in line again, also if the put panics.
 struct Placed;
@@ -53,85 +39,12 @@ pub(crate) fn room(engine: &Arc<Engine>) -> Result<Waiter, Error> {
     wait::waiter(engine, &[TemplateRef::beginning(&[])], Want::Room)
 }
 
-/// Refuses a put that would take the room that somebody in line was told of. Asked inside the section of the put,
-/// and only if anybody waits for anything.
-#[cold]
-pub(crate) fn require_turn(store: &Store, view: &View<'_>) -> Result<(), Error> {
-    let in_line = chain::in_line_for_room(view);
-    if in_line == 0 {
-        return Ok(());
-    }
-    let line = chain::wide_line(view);
-    let turn = line.load(chain::ROOM_TURN);
-    let is_anothers = turn != 0 && turn != OWN_PLACE.get();
-    if is_anothers && now_ms().wrapping_sub(line.load(chain::ROOM_TURN_MS)) < TURN_MS_MAX {
-        return Err(full::full_for_others(store, in_line));
-    }
-    Ok(())
-}
-
-/// Gives the turn to the first in line, if there is one. Returns its cell, whose owner is to be told after the section,
-/// which holds the lock of the wide waiters.
-///
-/// Who was told before and has not tried since has the time that is left: else one that is stopped would hold up
-/// everybody for as long as tuples are removed. So has, after a row of turns, one that has tried.
-pub(crate) fn give_turn(view: &View<'_>) -> Option<u32> {
-    let first = chain::first_for_room(view);
-    let number = first.unwrap_or(0);
-    let line = chain::wide_line(view);
-    let has_tried = line.word(chain::ROOM_TRIES).swap(0, Ordering::Relaxed) == number;
-    let turn = line.word(chain::ROOM_TURN);
-    let (given, row) = (line.word(chain::ROOM_TURN_MS), line.word(chain::ROOM_ROW_MS));
-    let now = now_ms();
-    let is_anothers = turn.load(Ordering::Relaxed) != number;
-    let in_row = now.wrapping_sub(row.load(Ordering::Relaxed));
-    if is_anothers || has_tried && in_row >= 2 * ROW_MS_MAX {
-        row.store(now, Ordering::Relaxed);
-        given.store(now, Ordering::Relaxed);
-        turn.store(number, Ordering::Relaxed);
-    } else if has_tried && in_row < ROW_MS_MAX {
-        given.store(now, Ordering::Relaxed);
-    }
-    first
-}
-
-/// Tells the first in line of room that no tuple has left, after it was given back.
-///
-/// # Errors
-///
-/// What the memory says; the room is there all the same.
-pub(crate) fn tell_first_for_room(store: &Store) -> Result<(), Error> {
-    if chain::in_line_for_room(&store.memory.view()) == 0 {
-        return Ok(());
-    }
-    let section = Section::enter(&store.memory, head::WIDE_SCOPE)?;
-    let next = give_turn(section.view());
-    section.finish()?;
-    if let Some(next) = next {
-        bell::tell(store, next);
-    }
-    Ok(())
-}
-
-/// Tells the first in line of room that no removal tells of: that of a tuple which nobody could see. Called before the
-/// room is made, since the lock of the wide waiters comes before that of the arena.
-pub(crate) fn tell_of_room(section: &mut Section<'_>) -> Result<Delivery, Error> {
-    let mut told = Delivery::default();
-    if chain::in_line_for_room(section.view()) > 0 {
-        chain::enter_wide(section)?;
-        if let Some(next) = give_turn(section.view()) {
-            told.also_wake(next);
-        }
-    }
-    Ok(told)
-}
-
 impl Waiter {
     /// Runs `put` for this place in line for room: it may use the turn that the place was given.
     pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
         let (own, view) = (self.number(), self.engine.memory.view());
-        let line = chain::wide_line(&view);
-        let (turn, tries) = (line.word(chain::ROOM_TURN), line.word(chain::ROOM_TRIES));
+        let line = wide::wide_line(&view);
+        let (turn, tries) = (line.word(wide::ROOM_TURN), line.word(wide::ROOM_TRIES));
         if turn.load(Ordering::Relaxed) == own {
             tries.store(own, Ordering::Relaxed);
         }
@@ -139,10 +52,4 @@ impl Waiter {
         let _placed = Placed;
         put()
     }
-}
-
-/// The cheap clock, modulo 2^32.
-#[expect(clippy::cast_possible_truncation, reason = "only differences count")]
-fn now_ms() -> u32 {
-    (clock::monotonic_coarse_ns() / 1_000_000) as u32
 }

@@ -3,10 +3,10 @@
 //! A claimed record is in no list that a search goes through; the stripe has a list of its own for them, and the
 //! record's timer ends the claim. Its holder is known by a *fence*, a number that is never given out again: whoever
 //! comes with an older one has lost the claim, and changes nothing. Parts: getting a claim (here), what ends it
-//! ([`settle`]), what earlier attempts came to ([`history`]), and what was given up ([`dead`]).
+//! ([`settle`]), what earlier attempts came to ([`crate::store::history`]), and what was given up ([`dead`]).
 
 pub(crate) mod dead;
-pub(crate) mod history;
+mod finish;
 pub(crate) mod settle;
 #[cfg(test)]
 mod tests;
@@ -15,10 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tupelo_shm::{Section, View, process::fork_generation};
+use tupelo_shm::process::fork_generation;
+use tupelo_shm::{Section, View};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
+use crate::base::clock;
 use crate::base::error::{Error, Need};
 use crate::index::find::{Order, Purpose};
 use crate::index::links;
@@ -27,13 +29,13 @@ use crate::operations::targets::TupleBuffer;
 use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::store::record::{self, HOLDER, Header, Record, SHAPE, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{HELD, Stripe};
+use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{self, NEXT_FENCE, Store, space_line, step};
-use crate::time::list::{self, List};
-use crate::time::{self, holds, wheel};
+use crate::time::list::{self, List, Place};
+use crate::time::{holds, wheel};
 use crate::waiters::deliver::Delivery;
 
-pub use history::Attempt;
+pub use crate::store::history::Attempt;
 pub use settle::ClaimRenewal;
 
 /// What a claim is given on.
@@ -66,14 +68,6 @@ pub struct Claim<H: Handle = Arc<Engine>> {
     is_settled: AtomicBool,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
-}
-
-/// Where a claimed record is, and the fence of the claim.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) scope: u32,
-    pub(crate) reference: u32,
-    pub(crate) fence: u64,
 }
 
 /// A claim that was begun.
@@ -168,8 +162,8 @@ pub(crate) fn begin_claim<'m>(
     (record, kinds): (Record<'m>, &Kinds),
     (terms, copy): (&ClaimTerms, &mut TupleBuffer),
 ) -> Result<Begun, Error> {
-    let (now_ms, end_ms) = time::now_and_in(terms.ttl);
-    if time::is_behind_at(stripe, now_ms) {
+    let (now_ms, end_ms) = clock::now_and_in(terms.ttl);
+    if stripe::is_behind_at(stripe, now_ms) {
         // What was found may be a tuple whose time is over.
         return Err(Need::Time.into());
     }

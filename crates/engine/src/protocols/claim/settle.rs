@@ -4,29 +4,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tupelo_shm::{Section, View, process::fork_generation};
+use tupelo_shm::process::fork_generation;
+use tupelo_shm::{Section, View};
 use tupelo_tuple::{Kind, TupleRef};
 
 use crate::Engine;
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::links;
 use crate::operations::bulk::{self, Together};
-use crate::operations::put::{self, Incoming};
-use crate::operations::take::{self, count_take};
-use crate::operations::targets;
-use crate::protocols::claim::{
-    Attempt, Claim, Failure, Handle, Place, history, holder_pid, kinds_of,
-};
-use crate::protocols::lease::{self, lease_end_ms};
+use crate::operations::{put, take, targets};
+use crate::protocols::claim::{Attempt, Claim, Failure, Handle, holder_pid, kinds_of};
+use crate::protocols::due::{self, Lost};
 use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::{held, provide, quota};
-use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS};
+use crate::store::extension::{
+    self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS, lease_end_ms,
+};
+use crate::store::incoming::Incoming;
 use crate::store::record::{self, Record, STATE};
-use crate::store::stripe::{self, DEAD_COUNT, HELD, Stripe};
-use crate::store::{self, Store, blocks, passage, step};
-use crate::time::holds::{self, Lost};
-use crate::time::list::{self, List};
-use crate::time::{self, wheel};
+use crate::store::stripe::{self, DEAD_COUNT, HELD, Stripe, count_take};
+use crate::store::{self, Store, blocks, history, step};
+use crate::time::list::{self, List, Place};
+use crate::time::{enter, holds, passage, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 use crate::waiters::{chain, keep};
@@ -79,7 +79,7 @@ impl<H: Handle> Claim<H> {
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
         self.require_open()?;
-        move_claim_end(self.engine(), self.place, |_| time::moment_in(ttl))
+        move_claim_end(self.engine(), self.place, |_| clock::moment_in(ttl))
     }
 
     /// What extends the claim without this handle, for as long as it holds.
@@ -140,7 +140,7 @@ impl ClaimRenewal {
         if self.fork_generation != fork_generation() {
             return Err(Error::ClaimForked);
         }
-        move_claim_end(&self.engine, self.place, |end_ms| end_ms.max(time::moment_in(ttl)))
+        move_claim_end(&self.engine, self.place, |end_ms| end_ms.max(clock::moment_in(ttl)))
     }
 
     /// As [`ClaimRenewal::prolong`], unless somebody stays where the claim is. Returns whether it did: who has others to
@@ -169,7 +169,7 @@ impl ClaimRenewal {
         let holds = self.fork_generation == fork_generation()
             && header.load(record::STATE) == record::CLAIMED
             && extension.load64(FENCE) == self.place.fence;
-        holds && extension.load64(HOLD_END_MS) >= time::coarse_moment_in(ttl.mul_f64(0.875))
+        holds && extension.load64(HOLD_END_MS) >= clock::coarse_moment_in(ttl.mul_f64(0.875))
     }
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn with_claim<'e>(
     mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
 ) -> Result<(), Error> {
     let delivery = provide::retry(store, || {
-        let mut section = time::enter(store, place.scope)?;
+        let mut section = enter::enter(store, place.scope)?;
         let (stripe, record) = require_claimed(store, section.view(), place)?;
         let delivery = change(&mut section, stripe, record)?;
         section.finish()?;
@@ -388,7 +388,7 @@ pub(crate) fn fail_claim<'m>(
     }
     let most = extension.load(ATTEMPTS_MAX);
     let is_last = most != 0 && number >= most;
-    let told = if is_last && !time::is_past(lease_end_ms(section.view(), record)) {
+    let told = if is_last && !clock::is_past(lease_end_ms(section.view(), record)) {
         give_up(store, section, stripe, (record, extension), kinds)?
     } else {
         let back = (record.reference, EventKind::Return.into());
@@ -415,7 +415,7 @@ fn give_up<'m>(
         (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_sub(1)),
         (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
     ]);
-    lease::arm_lease(store, section, stripe, record)?;
+    wheel::arm_lease(store, section, stripe, record)?;
     Ok(told)
 }
 
@@ -454,7 +454,7 @@ pub(crate) fn lost_by(
 ) -> Result<Vec<Lost>, Error> {
     let section = Section::enter(&store.memory, scope)?;
     let stripe = Stripe::of_scope(section.view(), scope);
-    let lost = holds::oldest_first(section.view(), stripe, lists, |header, _| {
+    let lost = due::oldest_first(section.view(), stripe, lists, |header, _| {
         header.load(record::HOLDER) == participant + 1
     });
     section.finish()?;

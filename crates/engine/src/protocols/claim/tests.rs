@@ -8,15 +8,15 @@ use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 use crate::base::error::Error;
 use crate::base::layout::head;
+use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose};
 use crate::index::links;
 use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
 use crate::protocols::claim::{self, Claim, ClaimTerms};
-use crate::protocols::lease::LeaseTerms;
 use crate::store::Store;
-use crate::store::stripe::{HELD, Stripe};
-use crate::{testing, time};
+use crate::store::stripe::{self, HELD, Stripe};
+use crate::testing;
 
 #[test]
 fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
@@ -63,7 +63,7 @@ fn a_renewal_waits_for_nobody_who_is_stopped_in_what_it_takes_to_do_what_is_due_
         assert!(beside(scope), "nothing is due");
         engine.put_leased(&[Field::Int(2)], &brief).unwrap();
         let view = engine.memory.view();
-        while !time::is_behind(Stripe::of_shape(&view, 0)) {
+        while !stripe::is_behind(Stripe::of_shape(&view, 0)) {
             thread::yield_now();
         }
         assert!(!beside(scope));

@@ -4,21 +4,22 @@
 use smallvec::SmallVec;
 use tupelo_shm::{Section, commit_together};
 
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::operations::bulk::{self, Together};
-use crate::operations::put::Incoming;
 use crate::operations::{take, targets, transfer};
-use crate::protocols::claim::{Place, settle};
+use crate::protocols::claim::settle;
 use crate::protocols::transaction::part::Part;
 use crate::protocols::transaction::{Few, State, Transaction, hold, lock};
 use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::provide::{self, Gathering};
 use crate::recovery::quota::{self, Places};
 use crate::recovery::{fit, sweep};
+use crate::store::incoming::Incoming;
 use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{Store, record, step};
-use crate::time;
-use crate::time::list::List;
+use crate::time::enter;
+use crate::time::list::{List, Place};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::keep;
 
@@ -47,7 +48,7 @@ impl Transaction {
         };
         let is_done = match done {
             // It is told before the locks are taken: by then there may be nothing any more to be committed.
-            Err(Error::LimitExceeded { .. }) if time::is_past(self.term.end_ms) => false,
+            Err(Error::LimitExceeded { .. }) if clock::is_past(self.term.end_ms) => false,
             done => done?,
         };
         if !is_done {
@@ -71,7 +72,7 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     keep::keep_time_for_wide(engine)?;
     let commit = || -> Result<Option<Delivery>, Error> {
         let (mut section, places) = change.enter()?;
-        if time::is_past(end_ms) {
+        if clock::is_past(end_ms) {
             return Ok(None);
         }
         let delivery = change.apply(&mut section, places)?;
@@ -174,7 +175,7 @@ fn commit_once(
         sections.push(section);
         all_places.push(places);
     }
-    if time::is_past(end_ms) {
+    if clock::is_past(end_ms) {
         return Ok(None);
     }
     let mut wakes = Few::new();
@@ -215,7 +216,7 @@ impl<'a> Change<'a> {
             return if puts {
                 quota::enter_to_put(engine, scope)
             } else {
-                Ok((time::enter(engine, scope)?, None))
+                Ok((enter::enter(engine, scope)?, None))
             };
         }
         let shapes = self.shapes.iter().copied();

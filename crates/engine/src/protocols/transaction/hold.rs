@@ -4,21 +4,21 @@
 use tupelo_shm::Section;
 use tupelo_tuple::Kind;
 
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::find::Hit;
 use crate::index::links;
 use crate::operations::targets::TupleBuffer;
-use crate::protocols::claim::{self, Place, kinds_of, settle};
-use crate::protocols::lease::{self, lease_end_ms};
+use crate::protocols::claim::{self, kinds_of, settle};
 use crate::protocols::transaction::Term;
 use crate::protocols::transaction::lock::{self, Lock};
 use crate::recovery::{held, provide};
-use crate::store::extension::TRANSACTION;
+use crate::store::extension::{TRANSACTION, lease_end_ms};
 use crate::store::record::{self, Record, SEQUENCE};
 use crate::store::stripe::{HELD, Stripe};
 use crate::store::{Store, step};
-use crate::time;
-use crate::time::list::List;
+use crate::time::list::{List, Place};
+use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 use crate::waiters::keep;
@@ -119,7 +119,7 @@ pub(crate) fn delist<'m>(
 pub(crate) fn release_hold(store: &Store, place: Place, happening: Happening) -> Result<(), Error> {
     keep::keep_time_for_wide(store)?;
     let delivery = provide::retry(store, || {
-        let mut section = time::enter(store, place.scope)?;
+        let mut section = enter::enter(store, place.scope)?;
         let stripe = Stripe::of_scope(section.view(), place.scope);
         let delivery = match settle::held_at(store, section.view(), place, List::Enlisted) {
             Some((record, fence)) if fence == place.fence => {
@@ -144,7 +144,7 @@ pub(crate) fn release_to_lock(
 ) -> Result<Option<Lock>, Error> {
     keep::keep_time_for_wide(store)?;
     let (delivery, lock) = provide::retry(store, || {
-        let mut section = time::enter(store, place.scope)?;
+        let mut section = enter::enter(store, place.scope)?;
         let stripe = Stripe::of_scope(section.view(), place.scope);
         let released = match settle::held_at(store, section.view(), place, List::Enlisted) {
             Some((record, fence)) if fence == place.fence => {
@@ -168,7 +168,7 @@ fn delist_locked<'m>(
     term: Term,
 ) -> Result<(Delivery, Option<Lock>), Error> {
     let kinds = kinds_of(store, section.view(), record.header)?;
-    if time::is_past(lease_end_ms(section.view(), record)) {
+    if clock::is_past(lease_end_ms(section.view(), record)) {
         let back = (record, Happening::Unheard);
         let delivery = delist(store, section, stripe, back, kinds.as_slice())?;
         return Ok((delivery, None));
@@ -177,7 +177,7 @@ fn delist_locked<'m>(
     section.add(stripe.page(), HELD, -1);
     let shown = deliver::show(store, section, stripe, record.reference, kinds.as_slice())?;
     links::link_back(store, section, stripe, record.reference, kinds.as_slice())?;
-    lease::arm_lease(store, section, stripe, record)?;
+    wheel::arm_lease(store, section, stripe, record)?;
     step::begin(section)?;
     let lock = lock::lock(store, section, stripe, record, term)?;
     Ok((shown, Some(lock)))

@@ -9,23 +9,23 @@ use std::collections::HashMap;
 
 use tupelo_shm::{Section, View};
 
+use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::find::Hit;
 use crate::index::links;
-use crate::protocols::claim::{self, Place, kinds_of, settle};
-use crate::protocols::lease::lease_end_ms;
+use crate::protocols::claim::{self, kinds_of, settle};
 use crate::protocols::transaction::Term;
 use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::recovery::provide;
-use crate::store::extension::{self, LOCKS, TRANSACTION};
+use crate::store::extension::{self, LOCKS, TRANSACTION, lease_end_ms};
 use crate::store::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, Header, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE,
     SHAPE, STATE,
 };
 use crate::store::stripe::Stripe;
 use crate::store::{Store, blocks, step};
-use crate::time::list::{self, List};
-use crate::time::{self, wheel};
+use crate::time::list::{self, List, Place};
+use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::keep;
 
@@ -162,7 +162,7 @@ pub(crate) fn take_off<'m>(
         return deliver::tell_watchers(store, section, stripe, record.reference, kinds.as_slice());
     }
     section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
-    if time::is_past(lease_end_ms(section.view(), record)) {
+    if clock::is_past(lease_end_ms(section.view(), record)) {
         // It is there no more (rule L1), and goes when somebody next enters its stripe on time.
         return Ok(Delivery::default());
     }
@@ -202,7 +202,7 @@ pub(crate) fn locked<'m>(
 pub(crate) fn release_lock(store: &Store, place: Place) -> Result<(), Error> {
     keep::keep_time_for_wide(store)?;
     let delivery = provide::retry(store, || {
-        let mut section = time::enter(store, place.scope)?;
+        let mut section = enter::enter(store, place.scope)?;
         let stripe = Stripe::of_scope(section.view(), place.scope);
         let delivery = match settle::held_at(store, section.view(), place, List::Locks) {
             Some((lock, fence)) if fence == place.fence => {

@@ -7,6 +7,7 @@
 //! whether all is still there, and changes everything in one step ([`commit`]).
 
 mod commit;
+mod finish;
 pub(crate) mod hold;
 pub(crate) mod lock;
 mod own;
@@ -18,12 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use smallvec::SmallVec;
-use tupelo_shm::{GROUP_MAX, process::fork_generation};
-
-use crate::base::error::Error;
-use crate::{Engine, time};
 use part::Part;
+use smallvec::SmallVec;
+use tupelo_shm::GROUP_MAX;
+use tupelo_shm::process::fork_generation;
+
+use crate::Engine;
+use crate::base::abortion::Abortion;
+use crate::base::clock;
+use crate::base::error::Error;
 
 /// Of spaces, tuples and the like: most transactions have one of each, which needs no allocation.
 type Few<T> = SmallVec<[T; 1]>;
@@ -59,7 +63,7 @@ pub struct End {
 impl End {
     /// How long it is until then. Who waits for so long is told that the transaction is over.
     pub fn time_left(self) -> Duration {
-        time::exact_time_until(self.end_ms)
+        clock::exact_time_until(self.end_ms)
     }
 }
 
@@ -73,19 +77,6 @@ enum State {
     Aborted,
     /// Its lease had ended when somebody looked.
     RunOut(Abortion),
-}
-
-/// What a transaction was that came to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abortion {
-    /// How long it was open.
-    pub open: Duration,
-    /// How long it might have been.
-    pub ttl: Duration,
-    /// Tuples that it had taken from spaces: they are back.
-    pub takes: usize,
-    /// Tuples that it would have put.
-    pub puts: usize,
 }
 
 impl std::fmt::Display for Abortion {
@@ -128,7 +119,7 @@ impl Transaction {
         if parts.len() > limit {
             return Err(Error::LimitExceeded { what: "spaces in one transaction", limit });
         }
-        let (begin_ms, end_ms) = time::now_and_in(ttl);
+        let (begin_ms, end_ms) = clock::now_and_in(ttl);
         let (state, fork_generation) = (State::Open, fork_generation());
         let term = Term { end_ms, number: BEGUN.fetch_add(1, Ordering::Relaxed) };
         Ok(Self { parts, ttl, begin_ms, term, state, fork_generation })
@@ -184,13 +175,13 @@ impl Transaction {
     /// As [`Transaction::require_own_and_open`], and that its lease has not ended: else it is aborted.
     fn require_open(&mut self) -> Result<(), Error> {
         self.require_own_and_open()?;
-        if time::is_past(self.term.end_ms) { Err(self.run_out()?) } else { Ok(()) }
+        if clock::is_past(self.term.end_ms) { Err(self.run_out()?) } else { Ok(()) }
     }
 
     /// Aborts it, since its lease has ended. Returns the error that says so.
     fn run_out(&mut self) -> Result<Error, Error> {
         let abortion = Abortion {
-            open: Duration::from_millis(time::now_ms().saturating_sub(self.begin_ms)),
+            open: Duration::from_millis(clock::now_ms().saturating_sub(self.begin_ms)),
             ttl: self.ttl,
             takes: self.parts.iter().map(|part| part.takes()).sum(),
             puts: self.parts.iter().map(|part| part.puts()).sum(),

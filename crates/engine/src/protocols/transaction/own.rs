@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef, TupleView};
 
 use crate::index::find::{Order, beats, chosen};
-use crate::index::key::{Key, tag_of_fields};
-use crate::operations::put::Incoming;
 use crate::operations::targets::{Patterns, TupleCopy};
 use crate::protocols::transaction::Few;
+use crate::store::incoming::Incoming;
+use crate::store::key::{Key, tag_of_fields};
 use crate::store::registry::Kinds;
 use crate::store::stripe::INDEXES_MAX;
 

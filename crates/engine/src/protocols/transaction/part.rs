@@ -10,14 +10,13 @@ use crate::index::find::{Order, Purpose};
 use crate::operations::at_match::{self, Clock};
 use crate::operations::bulk::{self, Found, Together};
 use crate::operations::targets::TupleCopy;
-use crate::protocols::claim::Place;
 use crate::protocols::transaction::hold::{self, Enlisted, Hold};
 use crate::protocols::transaction::lock::{self, Lock, Locks};
 use crate::protocols::transaction::own::Own;
 use crate::protocols::transaction::{Few, Term};
 use crate::store::stripe::Stripe;
 use crate::store::{record, step};
-use crate::time::list::List;
+use crate::time::list::{List, Place};
 use crate::waiters::events::{EventKind, Happening};
 
 /// The part of a transaction that is in one space.

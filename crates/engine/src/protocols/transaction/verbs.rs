@@ -4,6 +4,7 @@
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::base::error::Error;
+use crate::base::want::Want;
 use crate::index::find::Order;
 use crate::operations::targets::{TupleBuffer, TupleCopy};
 use crate::operations::wait::{self, Outcome, Waiter};
@@ -12,7 +13,6 @@ use crate::protocols::transaction::Transaction;
 use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::protocols::transaction::own::{Number, is_beaten};
 use crate::store;
-use crate::waiters::Want;
 use crate::waiters::patience::Patience;
 
 impl Transaction {

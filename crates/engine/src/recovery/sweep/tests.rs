@@ -273,8 +273,11 @@ fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() 
 
     let engine = shared();
     engine.put(&TUPLE).unwrap();
-    crate::waiters::cells::free_cell(&engine, crate::waiters::cells::claim_cell(&engine).unwrap())
-        .unwrap();
+    crate::waiters::cells::free_cell(
+        &engine,
+        crate::recovery::cell_memory::claim_cell(&engine).unwrap(),
+    )
+    .unwrap();
 
     let sweeper = Script::new(
         || engine.memory.thread().map(|_| ()).unwrap(),
@@ -295,7 +298,8 @@ fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() 
     let summary = experiment.interrupt_at_every_instruction(&sweeper, &gets_cell, |_| {
         crate::recovery::sweep::settle_all(&engine).unwrap();
         engine.check().unwrap();
-        let mut cells = [(); 3].map(|()| crate::waiters::cells::claim_cell(&engine).unwrap());
+        let mut cells =
+            [(); 3].map(|()| crate::recovery::cell_memory::claim_cell(&engine).unwrap());
         cells.sort_unstable();
         assert!(cells.windows(2).all(|pair| pair[0] != pair[1]), "twice free: {cells:?}");
     });
@@ -470,7 +474,7 @@ fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
     let waiter = engine.waiter(&template, Want::Take).unwrap();
     engine.renew(&lease, Some(Duration::from_millis(1))).unwrap();
     let view = engine.memory.view();
-    while !crate::time::is_behind(crate::store::stripe::Stripe::of_shape(&view, 0)) {
+    while !crate::store::stripe::is_behind(crate::store::stripe::Stripe::of_shape(&view, 0)) {
         std::thread::sleep(Duration::from_millis(1));
     }
     // Nobody has been there since.

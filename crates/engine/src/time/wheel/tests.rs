@@ -8,11 +8,12 @@ use fastrand::Rng as Random;
 use tupelo_shm::Section;
 use tupelo_tuple::{Field, TupleRef};
 
-use crate::protocols::lease::LeaseTerms;
+use crate::base::clock::TIME_MS_MAX;
+use crate::base::terms::LeaseTerms;
 use crate::store::step;
 use crate::store::stripe::Stripe;
 use crate::time::wheel::{
-    DIGIT_BITS, LEVELS, SLOTS, TIME_MS_MAX, arm, armed, disarm, due_ms, ensure, pop, slot_for,
+    DIGIT_BITS, LEVELS, SLOTS, arm, armed, disarm, due_ms, ensure, pop, slot_for,
 };
 use crate::{Engine, testing};
 
@@ -36,7 +37,7 @@ fn records(engine: &Engine) -> (u32, Vec<u32>) {
         let fields = [Field::Int(number.cast_signed())];
         let mut incoming =
             crate::operations::put::incoming(engine, TupleRef::from(&fields)).unwrap();
-        incoming.terms = Some(crate::protocols::lease::numbered(engine, &LeaseTerms::default()));
+        incoming.terms = Some(crate::store::incoming::numbered(engine, &LeaseTerms::default()));
         let shape = crate::store::registry::shape(engine, &incoming.kinds).unwrap();
         (shape, crate::operations::put::put_incoming(engine, &incoming, shape).unwrap())
     };

@@ -11,7 +11,7 @@ use crate::store::{self, Store, record, step};
 use crate::waiters::events::EventKind;
 use crate::waiters::events::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::waiters::stored::Candidate;
-use crate::waiters::{Cell, HEARS, LINKED, STATE, bell, cell, deliver};
+use crate::waiters::{Cell, HEARS, LINKED, STATE, cell, deliver, wake};
 
 /// Subscriptions that match a tuple: as a rule one, for which nothing is allocated.
 #[derive(Default)]
@@ -97,7 +97,7 @@ pub(crate) fn finish_heard<'m>(
     write_down(store, &mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
     section.finish()?;
     for number in wakes {
-        bell::tell(store, number);
+        wake::tell(store, number);
     }
     Ok(())
 }

@@ -4,101 +4,36 @@
 //! shapes as sets of kinds beside that image ([`sets`]): both are compared field by field without decoding. Any other is
 //! stored in its encoding.
 
-mod sets;
+pub(crate) mod sets;
 
-use tupelo_shm::{CopyBuffer, GRANULE, Section, Span, View};
+use tupelo_shm::{CopyBuffer, GRANULE, Span, View};
 use tupelo_tuple::{
-    Class, Field, Form, Kind, KindSet, PatternRef, Template, TemplateRef, TupleView,
-    encode_template_refs, image,
+    Class, Field, Form, Kind, KindSet, PatternRef, Template, TemplateRef, TupleView, image,
 };
 
 use self::sets::SETS;
 use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
-use crate::base::error::Error;
-use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
-use crate::index::key;
-use crate::operations::wait::room;
-use crate::recovery::provide;
+use crate::base::layout::EXTENT_BYTES;
+use crate::store::key;
 use crate::store::record::{self, ImageBuffer};
 use crate::store::registry::Kinds;
-use crate::store::{Store, arena};
 
 /// The image of the actuals; formals are null.
-const ACTUALS: u32 = 0;
+pub(crate) const ACTUALS: u32 = 0;
 /// As `ACTUALS`, and some integer is beyond 64 bits.
 const ACTUALS_WIDE: u32 = 1;
 /// The encoding, in the cell.
-const ENCODED: u32 = 2;
+pub(crate) const ENCODED: u32 = 2;
 /// The encoding, in extents whose first granule stands in the cell.
-const ENCODED_APART: u32 = 3;
+pub(crate) const ENCODED_APART: u32 = 3;
 
 /// The form is the low byte of its word; above it stands the set of fields that are actuals.
 const FORM_BITS: u32 = 8;
 /// Bytes of an extent, as templates are counted.
-const EXTENT_LEN: u32 = 64 << 10;
+pub(crate) const EXTENT_LEN: u32 = 64 << 10;
 const _: () = assert!(EXTENT_LEN as usize == EXTENT_BYTES);
 /// Fields of a template that is stored as its actuals.
 const FIELDS_MAX: usize = 16;
-
-/// Stores a template in a cell that only this caller knows.
-///
-/// # Errors
-///
-/// [`Error::SpaceFull`] if a long template finds no room; what cannot be encoded.
-pub(crate) fn store_template(
-    store: &Store,
-    cell: Cell<'_>,
-    template: &[TemplateRef<'_>],
-) -> Result<(), Error> {
-    let view = store.memory.view();
-    if let [one] = template
-        && (store_actuals(&view, cell, one) || sets::store(&view, cell, one))
-    {
-        return Ok(());
-    }
-    let encoded = encode_template_refs(template)
-        .map_err(|error| Error::Template(error.to_string().into()))?;
-    cell.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
-    if encoded.len() <= TEMPLATE_INLINE {
-        view.copy_in(view.offset_of(cell) + TEMPLATE, &encoded);
-        cell.init(FORM, ENCODED);
-        return Ok(());
-    }
-    provide::retry(store, || store_apart(store, cell, &encoded))
-}
-
-fn store_apart(store: &Store, cell: Cell<'_>, encoded: &[u8]) -> Result<(), Error> {
-    let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-    let cell = section.view().span(section.view().offset_of(cell));
-    let first = arena::take_beyond(&mut section, &store.layout, count)?;
-    arena::mark_run(&section, &store.layout, first, count, head::CELLS_SCOPE);
-    let granule = store.layout.extent_granule(first);
-    section.view().copy_in(granule as usize * GRANULE, encoded);
-    section.set::<CELL_BYTES>(cell, TEMPLATE, granule);
-    section.set(cell, FORM, ENCODED_APART);
-    section.commit()?;
-    Ok(())
-}
-
-/// Frees what a cell's template has outside of the cell.
-pub(crate) fn drop_template(store: &Store, cell: Cell<'_>) -> Result<(), Error> {
-    if cell.load(FORM) != ENCODED_APART {
-        return Ok(());
-    }
-    provide::retry(store, || {
-        let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-        let cell = section.view().span::<CELL_BYTES>(section.view().offset_of(cell));
-        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
-        let first = store.layout.extent_of(cell.load(TEMPLATE));
-        section.set(cell, FORM, ACTUALS);
-        section.set(cell, TEMPLATE_BYTES, 0);
-        arena::give_back(&mut section, &store.layout, first, count)?;
-        section.commit()?;
-        Ok(())
-    })?;
-    room::tell_first_for_room(store)
-}
 
 /// Stores `template` as its actuals, if it is of that form and they fit.
 pub(crate) fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {

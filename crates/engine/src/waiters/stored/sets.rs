@@ -14,7 +14,7 @@ use tupelo_shm::{CopyBuffer, View};
 use tupelo_tuple::{Field, Form, Kind, KindSet, PatternRef, Template, TemplateRef, TupleView};
 
 use super::{Candidate, FORM_BITS, matches_in_place, write_actuals};
-use crate::index::key;
+use crate::store::key;
 use crate::store::record::ImageBuffer;
 use crate::store::registry::Kinds;
 use crate::waiters::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
@@ -46,7 +46,7 @@ const IN_WORDS: KindSet = KindSet::of(Kind::Null)
     .or(KindSet::of(Kind::Bytes));
 
 /// Stores `template` in this form, if it can be and there is room.
-pub(super) fn store(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
+pub(crate) fn store(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
     let patterns = template.patterns;
     let rest = match template.form {
         Form::Exact => 0,

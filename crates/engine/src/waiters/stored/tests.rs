@@ -7,6 +7,7 @@ use fastrand::Rng as Random;
 use tupelo_tuple::{Alternative, Entry, Pattern, Tuple, TupleRef, Value};
 
 use super::*;
+use crate::base::error::Error;
 use crate::operations::wait::Waiter;
 use crate::waiters::cell;
 use crate::{Engine, EventKind, Order, SubscribeTerms, Subscription, Want, testing};
@@ -242,7 +243,7 @@ fn a_damaged_template_is_noticed_or_another_and_nothing_worse_c5() {
     let mut random = random();
     let job = [PatternRef::Actual(Field::Str("job")), PatternRef::ANY];
     let engine = engine();
-    let number = crate::waiters::cells::claim_cell(&engine).unwrap();
+    let number = crate::recovery::cell_memory::claim_cell(&engine).unwrap();
     let mut incoming = crate::operations::put::incoming(
         &engine,
         TupleRef::from(&[Field::Str("job"), Field::Int(1)]),

@@ -8,8 +8,7 @@ use tupelo_shm::Section;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::store::Store;
-use crate::store::stripe::Stripe;
-use crate::time;
+use crate::store::stripe::{self, Stripe};
 
 /// How often a lock is looked at before somebody counts as staying inside: between two looks, who comes and goes has left.
 const LOOKS: usize = 10;
@@ -23,7 +22,7 @@ const PAUSES_MAX: u32 = 20;
 /// all stripes, and passes over where somebody stays.
 pub(crate) fn is_passable(store: &Store, scope: u32) -> Result<bool, Error> {
     let Some(section) = enter_if_free(store, scope)? else { return Ok(false) };
-    let is_behind = time::is_behind(Stripe::of_scope(section.view(), scope));
+    let is_behind = stripe::is_behind(Stripe::of_scope(section.view(), scope));
     drop(section);
     // One after the other, and none held over the next.
     let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };

@@ -12,32 +12,29 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tupelo_shm::{Kept, Span, View, process::fork_generation};
+use tupelo_shm::Kept;
+use tupelo_shm::process::fork_generation;
 
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::{self, PAGE};
 use crate::base::signal;
+use crate::base::want::Want;
 use crate::operations::wait::Waiter;
-use crate::recovery::sweep;
-use crate::store::{self, NEXT_FENCE, Store, space_line};
-use crate::waiters::{
-    RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, cells, keep, patience,
-};
+use crate::recovery::{cell_memory, sweep};
+use crate::store::{self, NEXT_FENCE, space_line};
+use crate::waiters::wake::{IS_BELL, address, place_of, raised, tell};
+use crate::waiters::{RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, cell, cells, keep, patience};
 
 /// What a bell's cell says that it wants: nothing that is put.
 const NOTHING: u32 = 4;
 const TAKE: u32 = Want::Take.number();
 const READ: u32 = Want::Read.number();
-/// In the word that names whom a signal wakes: a bell, with a bit for each of its waiters.
-const IS_BELL: u32 = 1 << 31;
-
 /// One owner of many waiters.
 pub struct Bell {
     engine: Arc<Engine>,
@@ -55,28 +52,9 @@ impl std::fmt::Debug for Bell {
     }
 }
 
-/// Where the bit of a cell stands: which word, and the bit.
-const fn place_of(number: u32) -> (u32, u32) {
-    ((number - 1) / 32, 1 << ((number - 1) % 32))
-}
-
 /// The cells of some bits of a word.
 fn numbers(word: u32, bits: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 32 + bit + 1)
-}
-
-/// A word of bits.
-fn raised<'m>(view: &View<'m>, word: u32) -> &'m AtomicU32 {
-    let offset = layout::raised(32 * word);
-    let pair: Span<'m, 8> = view.span(offset & !7);
-    pair.word(offset & 4)
-}
-
-/// The address of the bell with this number.
-fn address(store: &Store, number: u64) -> Result<SocketAddr, Error> {
-    let uuid = u128::from_be_bytes(store.segment.identity().uuid);
-    let name = format!("tupelo-{uuid:032x}-{number:x}");
-    SocketAddr::from_abstract_name(name).map_err(|error| Error::System(error.to_string().into()))
 }
 
 /// As [`crate::Engine::bell`] says.
@@ -89,43 +67,12 @@ pub(crate) fn bell(engine: &Arc<Engine>) -> Result<Bell, Error> {
     let refused = |error: std::io::Error| Error::System(error.to_string().into());
     let socket = UnixDatagram::bind_addr(&address(engine, id)?).map_err(refused)?;
     socket.set_nonblocking(true).map_err(refused)?;
-    let number = cells::claim_cell(engine)?;
+    let number = cell_memory::claim_cell(engine)?;
     let cell = cell(&view, number);
     cell.init(WANT, NOTHING);
     cell.init64(TICKET, id);
     let (engine, members, socket) = (Arc::clone(engine), Mutex::default(), Kept::new(socket));
     Ok(Bell { engine, number, socket, members, fork_generation: fork_generation() })
-}
-
-/// Tells the owner of a cell to look: it, or its bell.
-pub(crate) fn tell(store: &Store, number: u32) {
-    let view = store.memory.view();
-    // Pairs with the fence in `Bell::add`: it sees what was done, or we see whom to tell.
-    fence(Ordering::SeqCst);
-    let named = cell(&view, number).load(WAKES);
-    if named & IS_BELL != 0 {
-        let (word, bit) = place_of(number);
-        raised(&view, word).fetch_or(bit, Ordering::Release);
-    }
-    let told = if named == 0 { number } else { named & !IS_BELL };
-    let cell = cell(&view, told);
-    if signal::raise(cell.word(SIGNAL)) {
-        ring(store, cell.load64(TICKET));
-    }
-}
-
-/// Sends a byte to a bell, from a socket that is made for it: to keep one would be to send from another's, if the
-/// program has closed it.
-#[cold]
-fn ring(store: &Store, id: u64) {
-    // Without a socket, which the system may refuse, the bell's owner looks a slice later.
-    let Ok(ringer) = UnixDatagram::unbound() else { return };
-    if ringer.set_nonblocking(true).is_ok()
-        && let Ok(address) = address(store, id)
-    {
-        // Refused by one that is gone, or full of bytes that nobody has read yet: both are well.
-        let _ = ringer.send_to_addr(&[1], &address);
-    }
 }
 
 impl Bell {

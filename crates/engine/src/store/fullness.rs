@@ -1,0 +1,75 @@
+//! The error of a space that can not grow, with its figures (rule B1).
+
+use tupelo_tuple::Shape;
+
+use crate::base::error::{Error, Fullness};
+use crate::base::layout::EXTENT_BYTES;
+use crate::store::stripe::{LIVE, Stripe};
+use crate::store::{Store, arena, count, registry};
+
+/// The error of a space that can not grow, with its figures.
+#[cold]
+pub(crate) fn full(store: &Store, system: Option<tupelo_shm::Error>) -> Error {
+    Error::SpaceFull(Box::new(fullness(store, system)))
+}
+
+/// The error of a space whose room is for those who waited for it: so many.
+#[cold]
+pub(crate) fn full_for_others(store: &Store, in_line: u32) -> Error {
+    Error::SpaceFull(Box::new(Fullness { in_line, ..fullness(store, None) }))
+}
+
+/// The error of a space with so many tuples, which leave too few places for more.
+#[cold]
+pub(crate) fn full_of(store: &Store, tuples: u64) -> Error {
+    Error::SpaceFull(Box::new(Fullness { tuples, too_many: true, ..fullness(store, None) }))
+}
+
+pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Fullness {
+    let view = store.memory.view();
+    let line = arena::line(&view);
+    let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
+    let system_free_bytes = match system {
+        Some(tupelo_shm::Error::Full { available_bytes, .. }) => Some(available_bytes),
+        _ => None,
+    };
+    // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
+    let tuples = count::tuples(&view);
+    Fullness {
+        space: store.name.clone(),
+        tuples,
+        fullest: fullest(store),
+        hidden: visible(store).map_or(0, |visible| tuples.saturating_sub(visible)),
+        tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
+        used_bytes: u64::from(used) * EXTENT_BYTES as u64,
+        max_bytes: u64::from(store.layout.extents_max) * EXTENT_BYTES as u64,
+        system: system.map(|error| error.to_string()),
+        system_free_bytes,
+        too_many: false,
+        in_line: 0,
+    }
+}
+
+/// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.
+pub(crate) fn visible(store: &Store) -> Option<u64> {
+    let view = store.memory.view();
+    let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
+    (!drops_oldest(store)).then(|| (0..registry::count(&view)).map(live).sum())
+}
+
+/// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks, either.
+pub(crate) fn fullest(store: &Store) -> Option<(Shape, u64)> {
+    if drops_oldest(store) {
+        return None;
+    }
+    let view = store.memory.view();
+    let live = |shape: u32| Stripe::of_shape(&view, shape).page().load(LIVE);
+    let fullest = (0..registry::count(&view)).max_by_key(|shape| live(*shape))?;
+    let tuples = u64::from(live(fullest));
+    let kinds = registry::kinds_of(store, &view, fullest).filter(|_| tuples > 0)?;
+    Some((kinds.to_shape(), tuples))
+}
+
+pub(crate) fn drops_oldest(store: &Store) -> bool {
+    store.when_full == tupelo_tuple::WhenFull::DropOldest
+}

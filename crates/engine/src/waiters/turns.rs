@@ -1,0 +1,102 @@
+//! Turns for room in a full space (rule B1): whose room a removal has made.
+
+use std::cell::Cell as LocalCell;
+use std::sync::atomic::Ordering;
+
+use tupelo_shm::{Section, View, clock};
+
+use crate::base::error::Error;
+use crate::base::layout::head;
+use crate::store::{Store, fullness, wide};
+use crate::waiters::deliver::Delivery;
+use crate::waiters::{chain, wake};
+
+/// How long a turn lasts that nobody uses: as long as a blocked caller sleeps without looking around.
+pub(crate) const TURN_MS_MAX: u32 = 100;
+
+/// How long the first in line gets new turns, and for how long none after that.
+pub(crate) const ROW_MS_MAX: u32 = 1_000;
+
+thread_local! {
+    /// The cell of the place in line that this thread's puts are made for; 0 if for none.
+    pub(crate) static OWN_PLACE: LocalCell<u32> = const { LocalCell::new(0) };
+}
+
+/// Refuses a put that would take the room that somebody in line was told of. Asked inside the section of the put,
+/// and only if anybody waits for anything.
+#[cold]
+pub(crate) fn require_turn(store: &Store, view: &View<'_>) -> Result<(), Error> {
+    let in_line = chain::in_line_for_room(view);
+    if in_line == 0 {
+        return Ok(());
+    }
+    let line = wide::wide_line(view);
+    let turn = line.load(wide::ROOM_TURN);
+    let is_anothers = turn != 0 && turn != OWN_PLACE.get();
+    if is_anothers && now_ms().wrapping_sub(line.load(wide::ROOM_TURN_MS)) < TURN_MS_MAX {
+        return Err(fullness::full_for_others(store, in_line));
+    }
+    Ok(())
+}
+
+/// Gives the turn to the first in line, if there is one. Returns its cell, whose owner is to be told after the section,
+/// which holds the lock of the wide waiters.
+///
+/// Who was told before and has not tried since has the time that is left: else one that is stopped would hold up
+/// everybody for as long as tuples are removed. So has, after a row of turns, one that has tried.
+pub(crate) fn give_turn(view: &View<'_>) -> Option<u32> {
+    let first = chain::first_for_room(view);
+    let number = first.unwrap_or(0);
+    let line = wide::wide_line(view);
+    let has_tried = line.word(wide::ROOM_TRIES).swap(0, Ordering::Relaxed) == number;
+    let turn = line.word(wide::ROOM_TURN);
+    let (given, row) = (line.word(wide::ROOM_TURN_MS), line.word(wide::ROOM_ROW_MS));
+    let now = now_ms();
+    let is_anothers = turn.load(Ordering::Relaxed) != number;
+    let in_row = now.wrapping_sub(row.load(Ordering::Relaxed));
+    if is_anothers || has_tried && in_row >= 2 * ROW_MS_MAX {
+        row.store(now, Ordering::Relaxed);
+        given.store(now, Ordering::Relaxed);
+        turn.store(number, Ordering::Relaxed);
+    } else if has_tried && in_row < ROW_MS_MAX {
+        given.store(now, Ordering::Relaxed);
+    }
+    first
+}
+
+/// Tells the first in line of room that no tuple has left, after it was given back.
+///
+/// # Errors
+///
+/// What the memory says; the room is there all the same.
+pub(crate) fn tell_first_for_room(store: &Store) -> Result<(), Error> {
+    if chain::in_line_for_room(&store.memory.view()) == 0 {
+        return Ok(());
+    }
+    let section = Section::enter(&store.memory, head::WIDE_SCOPE)?;
+    let next = give_turn(section.view());
+    section.finish()?;
+    if let Some(next) = next {
+        wake::tell(store, next);
+    }
+    Ok(())
+}
+
+/// Tells the first in line of room that no removal tells of: that of a tuple which nobody could see. Called before the
+/// room is made, since the lock of the wide waiters comes before that of the arena.
+pub(crate) fn tell_of_room(section: &mut Section<'_>) -> Result<Delivery, Error> {
+    let mut told = Delivery::default();
+    if chain::in_line_for_room(section.view()) > 0 {
+        wide::enter_wide(section)?;
+        if let Some(next) = give_turn(section.view()) {
+            told.also_wake(next);
+        }
+    }
+    Ok(told)
+}
+
+/// The cheap clock, modulo 2^32.
+#[expect(clippy::cast_possible_truncation, reason = "only differences count")]
+pub(crate) fn now_ms() -> u32 {
+    (clock::monotonic_coarse_ns() / 1_000_000) as u32
+}
