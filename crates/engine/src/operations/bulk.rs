@@ -9,12 +9,13 @@ use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose, beats};
 use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::moment::{self, Look};
 use crate::operations::put;
 use crate::operations::sighting::{self, LargeCopy, Seen};
 use crate::operations::take::{self, take_in_hand};
-use crate::operations::targets::{self, FirstLook, Target, Targets, TupleCopy};
+use crate::operations::targets::{self, Target, Targets, TupleCopy};
 use crate::recovery::full::{self, Wanted, largest_bytes};
-use crate::recovery::{provide, quota, sweep};
+use crate::recovery::{provide, quota};
 use crate::store::incoming::{self, Incoming};
 use crate::store::stripe::Stripe;
 use crate::store::{self, Store, record, registry, step};
@@ -282,28 +283,17 @@ pub(crate) fn at_one_moment_by<'e, P, R>(
 ) -> Result<Option<R>, Error> {
     judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
         provide::retry(store, || {
-            let mut first_look = FirstLook::default();
-            loop {
-                let targets = targets::targets_judged(store, template, purpose, verdicts);
-                let Some((mut section, with)) = lock(&targets)? else {
-                    return store::require_sound(store).map(|()| Judged::Done(None));
-                };
-                // A shape that came meanwhile may hold matches that are older than this moment.
-                if targets::outdated(store, &targets) {
-                    continue;
-                }
-                if first_look.needs_recall(section.view(), &targets) {
-                    drop(section);
-                    sweep::recall(store)?;
-                    continue;
-                }
+            let targets = || targets::targets_judged(store, template, purpose, verdicts);
+            let how = Look { targets, lock: &lock, recalls: true };
+            let done = moment::at_moment(store, &how, |(mut section, with), targets| {
                 if let Some(unknown) = verdicts.missing(store, &section, &targets.all, among) {
-                    return Ok(Judged::Unknown(unknown));
+                    return Ok(Some(Judged::Unknown(unknown)));
                 }
                 let result = operation(&mut section, &targets.all, with)?;
                 section.commit()?;
-                return Ok(Judged::Done(Some(result)));
-            }
+                Ok(Some(Judged::Done(Some(result))))
+            })?;
+            Ok(done.unwrap_or(Judged::Done(None)))
         })
     })
 }

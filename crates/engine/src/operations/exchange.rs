@@ -7,12 +7,13 @@ use crate::base::error::Error;
 use crate::index::find::Purpose;
 use crate::index::links;
 use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::moment::{self, Look};
 use crate::operations::take_many::Identity;
-use crate::operations::targets::{self, FirstLook, Targets, TupleCopy};
+use crate::operations::targets::{self, Targets, TupleCopy};
 use crate::operations::{bulk, put, take};
 use crate::recovery::full::{self, Wanted};
+use crate::recovery::provide;
 use crate::recovery::quota::{self, Places};
-use crate::recovery::{provide, sweep};
 use crate::store::incoming::Incoming;
 use crate::store::stripe::{self, Stripe};
 use crate::store::{Store, record, registry, step};
@@ -143,27 +144,22 @@ fn with_targets<'e, R>(
     keep::keep_time_for_wide(store)?;
     judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
         provide::retry(store, || {
-            let mut first_look = FirstLook::default();
-            loop {
-                let targets = targets::targets_judged(store, template, purpose, verdicts);
+            let targets = || targets::targets_judged(store, template, purpose, verdicts);
+            let lock = |targets: &Targets<'_>| {
                 let shapes = targets.all.iter().map(|target| target.shape);
-                let (mut section, places) = targets::lock_to_put(store, shapes.chain([shape]), 2)?;
-                if targets::outdated(store, &targets) {
-                    continue;
-                }
-                if first_look.needs_recall(section.view(), &targets) {
-                    drop(section);
-                    sweep::recall(store)?;
-                    continue;
-                }
+                targets::lock_to_put(store, shapes.chain([shape]), 2).map(Some)
+            };
+            let how = Look { targets, lock, recalls: true };
+            let done = moment::at_moment(store, &how, |(mut section, places), targets| {
                 let missing = verdicts.missing(store, &section, &targets.all, Among::Held);
                 if let Some(unknown) = missing {
-                    return Ok(Judged::Unknown(unknown));
+                    return Ok(Some(Judged::Unknown(unknown)));
                 }
-                let result = operation(&mut section, (&targets, places))?;
+                let result = operation(&mut section, (targets, places))?;
                 section.commit()?;
-                return Ok(Judged::Done(result));
-            }
+                Ok(Some(Judged::Done(result)))
+            })?;
+            done.map_or_else(|| unreachable!("the stripe of the put is locked at least"), Ok)
         })
     })
 }

@@ -21,15 +21,16 @@ use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose};
+use crate::operations::moment::{self, Look};
 use crate::operations::scan::is_listed;
 use crate::operations::take::{self, take_in_hand};
-use crate::operations::targets::{self, FirstLook, Target, Targets, TupleCopy};
+use crate::operations::targets::{self, Target, Targets, TupleCopy};
 use crate::operations::wait::{Outcome, judged};
 use crate::operations::{at_match, sighting};
-use crate::recovery::{provide, sweep};
+use crate::recovery::provide;
 use crate::store::registry::Kinds;
 use crate::store::stripe::{RETURNS, Stripe};
-use crate::store::{self, Store, WHERE_ERRORS, record, space_line};
+use crate::store::{Store, WHERE_ERRORS, record, space_line};
 use crate::time::list::{self, List};
 
 /// Copies in the first batch, and in later ones, each of which has twice as many: about 20 us of copying.
@@ -299,36 +300,27 @@ pub(crate) fn find_judged<'e, R>(
 ) -> Result<Option<R>, Error> {
     judging(store, template, verdicts, |verdicts| {
         provide::retry(store, || {
-            let mut first_look = FirstLook::default();
-            loop {
-                let targets = targets::targets_judged(store, template, choice.purpose, verdicts);
-                let section = if choice.with_wide {
-                    Some(targets::lock_with_wide(store, &targets)?)
-                } else {
-                    targets::lock_all(store, targets.all.iter().map(|target| target.shape))?
-                };
-                let Some(mut section) = section else {
-                    return store::require_sound(store).map(|()| Judged::Done(None));
-                };
-                if targets::outdated(store, &targets) {
-                    continue;
+            let targets = || targets::targets_judged(store, template, choice.purpose, verdicts);
+            let lock = |targets: &Targets<'_>| {
+                if choice.with_wide {
+                    return targets::lock_with_wide(store, targets).map(Some);
                 }
-                if choice.recalls && first_look.needs_recall(section.view(), &targets) {
-                    drop(section);
-                    sweep::recall(store)?;
-                    continue;
-                }
-                match seek(store, &section, &targets, choice.order, verdicts.room()) {
-                    Sought::Unknown(unknown) => return Ok(Judged::Unknown(unknown)),
-                    Sought::Nothing => return Ok(Judged::Done(None)),
+                targets::lock_all(store, targets.all.iter().map(|target| target.shape))
+            };
+            let how = Look { targets, lock, recalls: choice.recalls };
+            let done = moment::at_moment(store, &how, |mut section: Section<'e>, targets| {
+                Ok(Some(match seek(store, &section, targets, choice.order, verdicts.room()) {
+                    Sought::Unknown(unknown) => Judged::Unknown(unknown),
+                    Sought::Nothing => Judged::Done(None),
                     Sought::Found(target, reference) => {
                         section.focus(Stripe::of_shape(section.view(), target.shape).scope());
                         let result = operation(&mut section, target, reference)?;
                         section.commit()?;
-                        return Ok(Judged::Done(Some(result)));
+                        Judged::Done(Some(result))
                     }
-                }
-            }
+                }))
+            })?;
+            Ok(done.unwrap_or(Judged::Done(None)))
         })
     })
 }

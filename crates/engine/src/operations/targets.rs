@@ -455,20 +455,3 @@ pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) ->
 
 /// What is known of tuples where nobody asks for verdicts.
 static NO_VERDICTS: Verdicts = Verdicts::NONE;
-
-/// Whether a look at all of one moment has yet to be preceded by [`crate::recovery::sweep::recall`]. Asked under the locks: what a
-/// process held that died inside of one of them is known only when the next one to lock has undone what it did there.
-#[derive(Default)]
-pub(crate) struct FirstLook {
-    is_over: bool,
-}
-
-impl FirstLook {
-    /// Whether tuples of `targets` are hidden, at the first look: then its locks are given up, what the dead held is
-    /// recalled, and the look begins anew.
-    pub(crate) fn needs_recall(&mut self, view: &View<'_>, targets: &Targets<'_>) -> bool {
-        let hides = |shape| Stripe::of_shape(view, shape).hides_some();
-        !std::mem::replace(&mut self.is_over, true)
-            && targets.all.iter().any(|target| hides(target.shape))
-    }
-}

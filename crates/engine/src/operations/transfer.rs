@@ -3,14 +3,15 @@
 //! Both spaces are locked until both have changed, and change by one commit, whoever is killed when
 //! ([`commit_together`]). So nobody sees a tuple in both or in neither.
 
-use tupelo_shm::{Section, commit_together};
+use tupelo_shm::{Section, View, commit_together};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::index::find::Purpose;
 use crate::operations::judged::{self, Among, Judged, Verdicts};
-use crate::operations::targets::{self, FirstLook, Target, Targets, TupleCopy};
+use crate::operations::moment::{self, Locked, Look};
+use crate::operations::targets::{self, Target, Targets, TupleCopy};
 use crate::operations::{bulk, put, take};
 use crate::recovery::provide::{self, Gathering};
 use crate::recovery::quota::{self, Places};
@@ -25,6 +26,36 @@ use crate::waiters::keep;
 enum Missing {
     Source(Need),
     Target(Need),
+}
+
+/// Why an attempt did not come to its end, and what it lacked, if that can be had.
+struct Failure {
+    error: Error,
+    missing: Option<Missing>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, missing: None }
+    }
+}
+
+/// Both spaces, locked.
+struct Both<'a> {
+    /// Of the source, and of the target.
+    sections: [Section<'a>; 2],
+    /// How many more tuples the target may have.
+    places: Places,
+    /// The numbers that the shapes of the source have in the target, where it knows them.
+    known: Vec<Option<u32>>,
+    /// The same, in the order of locks.
+    shapes: Vec<u32>,
+}
+
+impl<'a> Locked<'a> for Both<'a> {
+    fn view(&self) -> &View<'a> {
+        self.sections[0].view()
+    }
 }
 
 /// As [`crate::Engine::move_to`] says.
@@ -103,59 +134,44 @@ fn transfer_at_last(
 fn transfer_judged(
     store: &Store,
     other: &Store,
-    template: (&[TemplateRef<'_>], &Verdicts),
+    (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
     remove: bool,
 ) -> Result<Judged<u64>, Error> {
-    let mut first_look = FirstLook::default();
+    let purpose = if remove { Purpose::Take } else { Purpose::Read };
     loop {
-        match transfer_once(store, other, template, (remove, &mut first_look)) {
-            Ok(Some(judged)) => return Ok(judged),
-            Ok(None) => {}
-            Err((Error::Need(_), Some(Missing::Source(need)))) => {
+        let targets = || targets::targets_judged(store, template, purpose, verdicts);
+        let lock = |targets: &Targets<'_>| lock_both(store, other, targets).map_err(Failure::from);
+        let how = Look { targets, lock, recalls: true };
+        let done = moment::at_moment(store, &how, |both, targets| {
+            transfer_once(store, other, both, (targets, verdicts, remove))
+        });
+        match done {
+            Ok(done) => return Ok(done.unwrap_or(Judged::Done(0))),
+            Err(Failure { missing: Some(Missing::Source(need)), .. }) => {
                 provide::provide(store, need, Gathering::Waits)?;
             }
-            Err((Error::Need(_), Some(Missing::Target(need)))) => {
+            Err(Failure { missing: Some(Missing::Target(need)), .. }) => {
                 provide::provide(other, need, Gathering::Waits)?;
             }
-            Err((error, _)) => return Err(error),
+            Err(Failure { error, missing: None }) => return Err(error),
         }
     }
 }
 
-/// One attempt; `None` if the shapes changed meanwhile, or what the dead held, or if the target has got new shapes.
-fn transfer_once(
-    store: &Store,
-    other: &Store,
-    (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
-    (remove, first_look): (bool, &mut FirstLook),
-) -> Result<Option<Judged<u64>>, (Error, Option<Missing>)> {
-    let purpose = if remove { Purpose::Take } else { Purpose::Read };
-    let targets = targets::targets_judged(store, template, purpose, verdicts);
-    let known = targets.all.iter().map(|target| registry::find_shape(other, &target.kinds));
-    let known: Vec<Option<u32>> = known.collect();
-    let mut shapes: Vec<u32> = known.iter().flatten().copied().collect();
-    shapes.sort_unstable();
-    if targets.all.is_empty() {
-        store::require_sound(store).map_err(|error| (error, None))?;
-        return Ok((!targets::outdated(store, &targets)).then_some(Judged::Done(0)));
-    }
-    let both = lock_both(store, other, &targets, &shapes);
-    let (mut both, places) = both.map_err(|error| (error, None))?;
-    if targets::outdated(store, &targets) {
-        return Ok(None);
-    }
-    if first_look.needs_recall(both[0].view(), &targets) {
-        drop(both);
-        sweep::recall(store).map_err(|error| (error, None))?;
-        return Ok(None);
-    }
-    let [from, into] = &mut both;
+/// One attempt; `None` if the target has got new shapes.
+fn transfer_once<'a>(
+    store: &'a Store,
+    other: &'a Store,
+    Both { mut sections, places, known, shapes }: Both<'a>,
+    (targets, verdicts, remove): (&Targets<'_>, &Verdicts, bool),
+) -> Result<Option<Judged<u64>>, Failure> {
+    let [from, into] = &mut sections;
     if let Some(unknown) = verdicts.missing(store, from, &targets.all, Among::Listed) {
         return Ok(Some(Judged::Unknown(unknown)));
     }
-    let new = new_shapes(store, from, &targets, &known);
+    let new = new_shapes(store, from, targets, &known);
     if !new.is_empty() {
-        drop(both);
+        drop(sections);
         for kinds in &new {
             registry::shape(other, kinds).map_err(in_target)?;
         }
@@ -165,11 +181,11 @@ fn transfer_once(
     full::require_may_hold(other, copies.len()).map_err(in_target)?;
     step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
     let stored = store_copies(other, into, &copies, places).map_err(in_target)?;
-    commit_together(&mut both).map_err(|(index, error)| match index {
+    commit_together(&mut sections).map_err(|(index, error)| match index {
         0 => in_source(error.into()),
         _ => in_target(error.into()),
     })?;
-    drop(both);
+    drop(sections);
     removed.wake(store);
     stored.wake(other);
     Ok(Some(Judged::Done(copies.len() as u64)))
@@ -190,22 +206,29 @@ fn new_shapes(
         .collect()
 }
 
-/// Locks both spaces, always in the same order, whichever way the transfer goes. Returns the places in the other one, too.
+/// Locks both spaces, always in the same order, whichever way the transfer goes; `None` if there is nothing to be transferred.
 fn lock_both<'a>(
     store: &'a Store,
     other: &'a Store,
     targets: &Targets<'_>,
-    shapes: &[u32],
-) -> Result<([Section<'a>; 2], Places), Error> {
-    let own: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
-    if store.segment.identity().uuid < other.segment.identity().uuid {
-        let from = lock_entirely(store, &own)?;
-        let (into, places) = lock_entirely_to_put(other, shapes)?;
-        Ok(([from, into], places))
-    } else {
-        let (into, places) = lock_entirely_to_put(other, shapes)?;
-        Ok(([lock_entirely(store, &own)?, into], places))
+) -> Result<Option<Both<'a>>, Error> {
+    if targets.all.is_empty() {
+        return Ok(None);
     }
+    let own: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
+    let known = targets.all.iter().map(|target| registry::find_shape(other, &target.kinds));
+    let known: Vec<Option<u32>> = known.collect();
+    let mut shapes: Vec<u32> = known.iter().flatten().copied().collect();
+    shapes.sort_unstable();
+    let (sections, places) = if store.segment.identity().uuid < other.segment.identity().uuid {
+        let from = lock_entirely(store, &own)?;
+        let (into, places) = lock_entirely_to_put(other, &shapes)?;
+        ([from, into], places)
+    } else {
+        let (into, places) = lock_entirely_to_put(other, &shapes)?;
+        ([lock_entirely(store, &own)?, into], places)
+    };
+    Ok(Some(Both { sections, places, known, shapes }))
 }
 
 /// Locks the stripes of `shapes`, and whatever a change in them may need. A section
@@ -293,12 +316,12 @@ fn lock_rest(mut section: Section<'_>) -> Result<Section<'_>, Error> {
     Ok(section)
 }
 
-fn in_source(error: Error) -> (Error, Option<Missing>) {
+fn in_source(error: Error) -> Failure {
     let missing = if let Error::Need(need) = error { Some(Missing::Source(need)) } else { None };
-    (error, missing)
+    Failure { error, missing }
 }
 
-fn in_target(error: Error) -> (Error, Option<Missing>) {
+fn in_target(error: Error) -> Failure {
     let missing = if let Error::Need(need) = error { Some(Missing::Target(need)) } else { None };
-    (error, missing)
+    Failure { error, missing }
 }
