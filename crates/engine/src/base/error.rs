@@ -176,6 +176,11 @@ pub enum Need {
     },
     /// That everything happens that is due in the space: some tuples may be gone then.
     Time,
+    /// That everything happens that is due in one stripe.
+    StripeTime {
+        /// Its lock.
+        scope: u32,
+    },
 }
 
 impl Need {

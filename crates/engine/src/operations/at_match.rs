@@ -10,11 +10,10 @@ use crate::operations::bulk::{self, Found as Chosen, furthest};
 use crate::operations::judged::{self, has_condition};
 use crate::operations::take;
 use crate::operations::targets::{self, Target};
-use crate::recovery::{provide, sweep};
+use crate::recovery::{enter, provide, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
 use crate::store::{self, Store, record};
-use crate::time::enter;
 
 /// When it is seen to that all has happened which is due where a match is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,12 +19,11 @@ use crate::operations::sighting::{self, TRIED_BYTES_MAX};
 use crate::operations::targets::{self, Target};
 use crate::operations::wait::{self, Outcome};
 use crate::operations::{bulk, take};
-use crate::recovery::sweep;
+use crate::recovery::{enter, sweep};
 use crate::store::record::{self, ImageBuffer};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{self, Store};
-use crate::time::enter;
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
 /// is among constant writers, and waits less in the queue for the lock.

@@ -12,12 +12,12 @@ use crate::base::layout::Layout;
 use crate::operations::judged::{self, has_condition};
 use crate::operations::sighting::{self, LargeCopy, Seen};
 use crate::operations::targets::TupleCopy;
-use crate::recovery::sweep;
+use crate::recovery::{enter, sweep};
 use crate::store::record::{self, ImageBuffer, NEXT};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, FIRST, Stripe};
 use crate::store::{self, Store, blocks};
-use crate::time::{enter, passage};
+use crate::time::passage;
 
 /// A walk through the space that holds no lock between its steps. A tuple that is present throughout is
 /// returned exactly once; one that comes or goes meanwhile may be returned or not, but never twice.

@@ -10,10 +10,10 @@ use tupelo_shm::View;
 use crate::base::error::Error;
 use crate::operations::scan::is_listed;
 use crate::operations::targets::TupleCopy;
+use crate::recovery::enter;
 use crate::store::registry::Kinds;
 use crate::store::stripe::{self, Stripe};
 use crate::store::{Store, record};
-use crate::time::enter;
 
 /// How often somebody may take what was found before it is copied. Whoever loses so often is among those who take large
 /// tuples without a pause: then they wait for one copy, for otherwise there might never be one.
@@ -152,7 +152,7 @@ mod tests {
     fn copied(engine: &Engine, meanwhile: impl Fn(usize)) -> (Option<u8>, Vec<LargeCopy>) {
         let mut looks = Vec::new();
         let copy = copy_match(engine, |large| {
-            let mut section = crate::time::enter::enter(engine, stripe::scope_of(0))?;
+            let mut section = crate::recovery::enter::enter(engine, stripe::scope_of(0))?;
             let first = Stripe::of_shape(section.view(), 0).page().load(stripe::FIRST);
             let kinds = crate::store::registry::kinds_of(engine, section.view(), 0).unwrap();
             let seen = (first != 0).then(|| large.of(section.view(), (0, first), &kinds));

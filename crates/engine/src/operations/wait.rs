@@ -28,11 +28,10 @@ use crate::operations::take;
 use crate::operations::targets::{self, Targets};
 use crate::operations::wait::again::Again;
 use crate::operations::wait::judged::OwnLook;
-use crate::recovery::{abandoned, cell_memory, provide, sweep};
+use crate::recovery::{abandoned, cell_memory, enter, provide, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
 use crate::store::{self, key};
-use crate::time::enter;
 use crate::waiters::events::ring::Ring;
 use crate::waiters::patience::{self, Patience};
 use crate::waiters::{

@@ -6,12 +6,13 @@ use tupelo_tuple::{Field, Kind};
 use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::links;
+use crate::recovery::enter;
 use crate::store::extension::lease_end_ms;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe, count_take};
 use crate::store::{self, Store};
-use crate::time::{enter, wheel};
+use crate::time::wheel;
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod abandoned;
 pub(crate) mod cell_memory;
+pub(crate) mod enter;
 pub(crate) mod fit;
 pub(crate) mod full;
 pub(crate) mod handed;

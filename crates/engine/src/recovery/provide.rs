@@ -73,6 +73,7 @@ pub(crate) fn provide(store: &Store, need: Need, gathering: Gathering) -> Result
 pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> Result<(), Error> {
     match need {
         Need::Time => keep::catch_up_all(store),
+        Need::StripeTime { scope } => (store.callbacks.catch_up)(store, scope),
         // Growth by very much needs a longer log itself.
         Need::Extents { count, end, committed } => {
             match retry_by(store, gathering, || arena::grow(store, count, end, committed)) {

@@ -1,51 +1,43 @@
 //! Entering a stripe at a moment at which everything that was due there has happened.
+//!
+//! Who finds something due is refused with [`Need::StripeTime`]: to let it happen is not this layer's, and takes locks of its own.
+//! [`crate::recovery::enter`] sees to it and enters then.
 
 use tupelo_shm::Section;
 
-use crate::base::error::Error;
+use crate::base::error::{Error, Need};
 use crate::store::Store;
 use crate::store::stripe::{Stripe, is_behind, scope_of};
 
-/// Locks the stripe of shape `shape`, as [`crate::time::enter::enter`]. Returns it, too: found once for both.
+/// Locks the stripe of shape `shape`, as [`enter`]. Returns it, too: found once for both.
 #[inline(always)]
 pub(crate) fn enter_stripe(store: &Store, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
     let scope = scope_of(shape);
-    let (mut section, page) = Section::enter_with(&store.memory, scope)?;
+    let (section, page) = Section::enter_with(&store.memory, scope)?;
     let stripe = Stripe::new(page, scope);
     if is_behind(stripe) {
-        drop(section);
-        section = enter_again(store, scope)?;
+        return Err(behind(section, scope));
     }
     Ok((section, stripe))
 }
 
-#[cold]
-#[inline(never)]
-fn enter_again(store: &Store, scope: u32) -> Result<Section<'_>, Error> {
-    enter(store, scope)
-}
-
-/// Locks a stripe, at a moment at which everything that was due there has happened.
+/// Locks a stripe.
+///
+/// # Errors
+///
+/// [`Need::StripeTime`] if something is due there; what the memory says.
 #[inline(always)]
 pub(crate) fn enter(store: &Store, scope: u32) -> Result<Section<'_>, Error> {
     let section = Section::enter(&store.memory, scope)?;
-    if !is_behind(Stripe::of_scope(section.view(), scope)) {
-        return Ok(section);
+    if is_behind(Stripe::of_scope(section.view(), scope)) {
+        return Err(behind(section, scope));
     }
-    enter_on_time(store, section, scope)
+    Ok(section)
 }
 
 #[cold]
 #[inline(never)]
-fn enter_on_time<'m>(
-    store: &'m Store,
-    mut section: Section<'m>,
-    scope: u32,
-) -> Result<Section<'m>, Error> {
-    while is_behind(Stripe::of_scope(section.view(), scope)) {
-        section.finish()?;
-        (store.callbacks.catch_up)(store, scope)?;
-        section = Section::enter(&store.memory, scope)?;
-    }
-    Ok(section)
+fn behind(section: Section<'_>, scope: u32) -> Error {
+    drop(section);
+    Need::StripeTime { scope }.into()
 }

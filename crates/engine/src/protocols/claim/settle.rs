@@ -17,7 +17,7 @@ use crate::operations::{put, take, targets};
 use crate::protocols::claim::{Attempt, Claim, Failure, Handle, holder_pid, kinds_of};
 use crate::protocols::due::{self, Lost};
 use crate::recovery::full::{self, Wanted, largest_bytes};
-use crate::recovery::{held, provide, quota};
+use crate::recovery::{enter, held, provide, quota};
 use crate::store::extension::{
     self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS, lease_end_ms,
 };
@@ -26,7 +26,7 @@ use crate::store::record::{self, Record, STATE};
 use crate::store::stripe::{self, DEAD_COUNT, HELD, Stripe, count_take};
 use crate::store::{self, Store, blocks, history, step};
 use crate::time::list::{self, List, Place};
-use crate::time::{enter, holds, passage, wheel};
+use crate::time::{holds, passage, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 use crate::waiters::{chain, keep};

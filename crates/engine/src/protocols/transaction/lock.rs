@@ -16,7 +16,7 @@ use crate::index::links;
 use crate::protocols::claim::{self, kinds_of, settle};
 use crate::protocols::transaction::Term;
 use crate::protocols::transaction::hold::{self, Enlisted};
-use crate::recovery::provide;
+use crate::recovery::{enter, provide};
 use crate::store::extension::{self, LOCKS, TRANSACTION, lease_end_ms};
 use crate::store::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, Header, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE,
@@ -25,7 +25,7 @@ use crate::store::record::{
 use crate::store::stripe::Stripe;
 use crate::store::{Store, blocks, step};
 use crate::time::list::{self, List, Place};
-use crate::time::{enter, wheel};
+use crate::time::wheel;
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::keep;
 
