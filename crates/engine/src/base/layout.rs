@@ -53,7 +53,7 @@ pub(crate) mod head {
 
     const BASE: usize = Memory::engine_base();
     /// Bytes of the head: one page.
-    pub(crate) const BYTES: usize = crate::base::layout::PAGE;
+    pub(crate) const BYTES: usize = super::PAGE;
 
     const fn line(number: usize) -> usize {
         BASE + number * GRANULE

@@ -11,7 +11,7 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_BYTES;
 use crate::base::terms::Terms;
 use crate::index::links;
-use crate::index::queue::number;
+use crate::index::queue::{self, number};
 use crate::recovery::full::{self, Wanted};
 use crate::recovery::{abandoned, provide, quota, sweep};
 use crate::store::blocks::{self, Small};
@@ -400,7 +400,7 @@ pub(crate) fn publish_on_terms<'m>(
     record: Record<'m>,
     (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
 ) -> Result<Delivery, Error> {
-    crate::index::queue::number(stripe, record);
+    queue::number(stripe, record);
     let extension = extension::ensure(section, &store.layout, stripe, record.header)?;
     // Nobody can reach the record yet (R2).
     extension.init64(LEASE_NUMBER, terms.number);

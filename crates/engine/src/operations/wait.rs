@@ -18,7 +18,7 @@ use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::layout::head;
+use crate::base::layout::{CELL_BYTES, head};
 use crate::base::signal;
 use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
@@ -449,7 +449,7 @@ impl Waiter {
         Ok(self.record() != 0)
     }
 
-    pub(crate) fn cell(&self) -> Span<'_, { crate::base::layout::CELL_BYTES }> {
+    pub(crate) fn cell(&self) -> Span<'_, CELL_BYTES> {
         cell(&self.engine.memory.view(), self.number)
     }
 

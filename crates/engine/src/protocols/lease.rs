@@ -8,7 +8,7 @@ use tupelo_tuple::{Field, Kind, TupleRef};
 use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
-use crate::index::links;
+use crate::index::{links, queue};
 use crate::operations::put::{self, milliseconds};
 use crate::protocols::claim::{self, dead};
 use crate::recovery::{enter, provide, sweep};
@@ -78,7 +78,7 @@ pub(crate) fn reveal<'m>(
     section.add(stripe.page(), DELAYED_COUNT, -1);
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-    crate::index::queue::number(stripe, record);
+    queue::number(stripe, record);
     let put = (reference, EventKind::Put.into());
     let delivery = deliver::deliver(store, section, stripe, put, &fields, kinds)?;
     if delivery.taken() {
@@ -104,7 +104,7 @@ pub(crate) fn expire<'m>(
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    crate::index::links::unlink(section, stripe, reference);
+    links::unlink(section, stripe, reference);
     let gone = (reference, EventKind::Expire);
     let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
     links::free_record(store, section, stripe, reference)?;

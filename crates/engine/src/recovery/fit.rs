@@ -99,6 +99,7 @@ fn block_stays(view: &View<'_>, granule: u32) -> bool {
 mod tests {
     use tupelo_tuple::Field;
 
+    use super::has_place;
     use crate::testing;
 
     #[test]
@@ -109,10 +110,10 @@ mod tests {
             engine.put(&[Field::Bytes(&part)]).unwrap();
         }
         // 32 extents so far, of 128.
-        assert!(crate::recovery::fit::has_place(&engine, 32, Some(0)), "they may all be dropped");
-        assert!(!crate::recovery::fit::has_place(&engine, 33, Some(0)));
-        assert!(crate::recovery::fit::has_place(&engine, 33, Some(64 << 10)));
-        assert!(crate::recovery::fit::has_place(&engine, 128, None));
-        assert!(!crate::recovery::fit::has_place(&engine, 129, None));
+        assert!(has_place(&engine, 32, Some(0)), "they may all be dropped");
+        assert!(!has_place(&engine, 33, Some(0)));
+        assert!(has_place(&engine, 33, Some(64 << 10)));
+        assert!(has_place(&engine, 128, None));
+        assert!(!has_place(&engine, 129, None));
     }
 }

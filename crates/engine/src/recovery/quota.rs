@@ -150,9 +150,7 @@ mod tests {
                     thread::sleep(Duration::from_millis(1));
                     looks += 1;
                     free += usize::from(
-                        crate::time::passage::enter_if_free(&engine, head::QUOTA_SCOPE)
-                            .unwrap()
-                            .is_some(),
+                        passage::enter_if_free(&engine, head::QUOTA_SCOPE).unwrap().is_some(),
                     );
                 }
                 put.join().unwrap()

@@ -28,6 +28,7 @@ impl Incoming<'_> {
     }
 }
 
+/// The terms of a tuple, with a number that no other tuple of the space has.
 pub(crate) fn numbered(store: &Store, terms: &LeaseTerms) -> Terms {
     let view = store.memory.view();
     // Out of the same numbers as fences: no two are the same.

@@ -1,8 +1,8 @@
 //! What happens by itself when its time has come (rules L1, L3, L4, K2): a lease ends, a tuple becomes visible, a
 //! claim runs out.
 //!
-//! There is no daemon. Whoever enters a stripe first lets everything happen there that is due ([`enter`](mod@enter), [`crate::protocols::due`]),
-//! so an operation never sees a tuple whose lease has ended, whether or not somebody has cleared it away. Blocked
+//! There is no daemon. An operation that enters a stripe first lets everything happen there that is due ([`enter`](mod@enter),
+//! [`crate::recovery::enter`], [`crate::protocols::due`]), so it never sees a tuple whose lease has ended, whether or not somebody has cleared it away. Blocked
 //! callers see to it that it also happens while nobody comes by ([`crate::waiters::keep`]). What most probably ends before its time
 //! has its timer armed late ([`holds`]).
 //!

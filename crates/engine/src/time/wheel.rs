@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use tupelo_shm::{Section, Span, View, Word};
 
-use crate::base::clock::TIME_MS_MAX;
+use crate::base::clock::{TIME_MS_MAX, now_ms};
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::store::extension::{self, Extension, TIMER, lease_end_ms};
@@ -142,7 +142,7 @@ pub(crate) fn arm<'m>(
     reference: u32,
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &store.layout, stripe, crate::base::clock::now_ms)?;
+    let wheel = ensure(section, &store.layout, stripe, now_ms)?;
     link(section, wheel, reference, due_ms);
     note_due(store, stripe, due_ms);
     Ok(())
@@ -162,7 +162,7 @@ pub(crate) fn expect<'m>(
     due_ms: u64,
 ) -> Result<(), Error> {
     if stripe.page().load(WHEEL) == 0 {
-        ensure(section, &store.layout, stripe, crate::base::clock::now_ms)?;
+        ensure(section, &store.layout, stripe, now_ms)?;
     }
     note_due(store, stripe, due_ms);
     Ok(())
@@ -177,7 +177,7 @@ pub(crate) fn arm_fresh<'m>(
     (reference, extension): (u32, Extension<'m>),
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &store.layout, stripe, crate::base::clock::now_ms)?;
+    let wheel = ensure(section, &store.layout, stripe, now_ms)?;
     let Some(place) = place_for(section.view(), wheel, reference, due_ms) else { return Ok(()) };
     // Not reachable before the wheel has it, so without the log (R2).
     let timer: Timer<'m> = extension.part(TIMER);

@@ -1,4 +1,13 @@
-//! Turns for room in a full space (rule B1): whose room a removal has made.
+//! Turns for room in a full space (rule B1): for whom the room is that a removal has made.
+//!
+//! A turn is over when its owner has left the line. It runs out, so that one who is stopped, or whose tuple is larger than
+//! the room, holds nobody up for long: who waits looks around as every blocked caller does, and then tries without being
+//! told. A try does not end it: the next removal may make enough of the room, if nobody else takes it until then. But a tuple
+//! for which there is never enough would shut out everybody else for as long as anything is removed: one turn after the other lasts a
+//! second at most, and after that the owner is passed over for another second.
+//!
+//! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
+//! room, a put finds out for itself.
 
 use std::cell::Cell as LocalCell;
 use std::sync::atomic::Ordering;
@@ -12,10 +21,10 @@ use crate::waiters::deliver::Delivery;
 use crate::waiters::{chain, wake};
 
 /// How long a turn lasts that nobody uses: as long as a blocked caller sleeps without looking around.
-pub(crate) const TURN_MS_MAX: u32 = 100;
+const TURN_MS_MAX: u32 = 100;
 
 /// How long the first in line gets new turns, and for how long none after that.
-pub(crate) const ROW_MS_MAX: u32 = 1_000;
+const ROW_MS_MAX: u32 = 1_000;
 
 thread_local! {
     /// The cell of the place in line that this thread's puts are made for; 0 if for none.
@@ -97,6 +106,6 @@ pub(crate) fn tell_of_room(section: &mut Section<'_>) -> Result<Delivery, Error>
 
 /// The cheap clock, modulo 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "only differences count")]
-pub(crate) fn now_ms() -> u32 {
+fn now_ms() -> u32 {
     (clock::monotonic_coarse_ns() / 1_000_000) as u32
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::error::Error;
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::records::InHands;
-use crate::inspect::check::{Check, require};
+use crate::inspect::check::{Check, contradiction, require};
 use crate::store::extension::{self, LEASE_END_MS};
 use crate::store::record;
 use crate::store::registry::Kinds;
@@ -30,8 +30,7 @@ impl Check<'_, '_> {
             let user = || format!("the timing wheel of shape {shape}");
             blocks.claim(wheel_block, stripe.scope(), wheel::WHEEL_BYTES, user)?;
         }
-        let armed =
-            wheel::armed(self.view, stripe).map_err(crate::inspect::check::contradiction)?;
+        let armed = wheel::armed(self.view, stripe).map_err(contradiction)?;
         self.check_delayed(blocks, shape, kinds, &armed)?;
         let leased = live.iter().copied().filter(|reference| self.lease_ends(*reference));
         let claimed = self.list_of(stripe, List::Claimed)?;
@@ -48,8 +47,7 @@ impl Check<'_, '_> {
             .collect();
         let overlooked = patience::is_overlooked(self.view, stripe);
         require(overlooked.is_none(), || overlooked.clone().unwrap_or_default())?;
-        let not_armed =
-            holds::not_armed(self.view, stripe).map_err(crate::inspect::check::contradiction)?;
+        let not_armed = holds::not_armed(self.view, stripe).map_err(contradiction)?;
         let others = others.into_iter().chain(not_armed).collect::<BTreeSet<u32>>();
         require(others == expected, || {
             format!("shape {shape} has armed timers for {others:?}, not for {expected:?}")

@@ -8,7 +8,7 @@ use tupelo_tuple::{Template, TemplateRef};
 
 use crate::base::error::Error;
 use crate::base::want::Want;
-use crate::operations::wait::Waiter;
+use crate::operations::wait::{Waiter, judged};
 use crate::store;
 use crate::waiters::patience::has_lost;
 use crate::waiters::{SCOPE, TICKET, WANT};
@@ -22,7 +22,7 @@ pub(crate) struct Again {
 
 impl Again {
     pub(crate) fn new(template: &[TemplateRef<'_>]) -> Result<Option<Box<Self>>, Error> {
-        let template = crate::operations::wait::judged::owned(template)?;
+        let template = judged::owned(template)?;
         Ok(template.map(|template| Box::new(Self { template, turn: Mutex::default() })))
     }
 }

@@ -15,6 +15,7 @@ use crate::store::flight::Flight;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::Kinds;
 use crate::store::stripe::Stripe;
+use crate::waiters::deliver::Delivery;
 use crate::waiters::{RECORD, cell, chain};
 
 impl Waiter {
@@ -129,7 +130,7 @@ impl Waiter {
         stripe: Stripe<'m>,
         reference: u32,
         kinds: &[tupelo_tuple::Kind],
-    ) -> Result<crate::waiters::deliver::Delivery, Error> {
+    ) -> Result<Delivery, Error> {
         let taken = self.want == Want::Take;
         held::free_held(&self.engine, section, stripe, reference, kinds, taken)
     }

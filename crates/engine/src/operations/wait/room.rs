@@ -2,16 +2,8 @@
 //!
 //! Who waits for room owns a cell that wants no tuple, in a line of its own under the lock of the wide waiters. A
 //! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
-//! room to it. Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it for the dead.
-//!
-//! A turn is over when its owner has left the line. It runs out, so that one who is stopped, or whose tuple is larger than
-//! the room, holds nobody up for long: who waits looks around as every blocked caller does, and then tries without being
-//! told. A try does not end it: the next removal may make enough of the room, if nobody else takes it until then. But a tuple
-//! for which there is never enough would shut out everybody else for as long as anything is removed: one turn after the other lasts a
-//! second at most, and after that the owner is passed over for another second.
-//!
-//! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
-//! room, a put finds out for itself.
+//! room to it ([`crate::waiters::turns`]). Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it
+//! for the dead.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

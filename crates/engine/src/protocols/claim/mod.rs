@@ -30,7 +30,7 @@ use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::store::record::{self, HOLDER, Header, Record, SHAPE, STATE};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, HELD, Stripe};
-use crate::store::{self, NEXT_FENCE, Store, space_line, step};
+use crate::store::{self, NEXT_FENCE, Store, blocks, space_line, step};
 use crate::time::list::{self, List, Place};
 use crate::time::{holds, wheel};
 use crate::waiters::deliver::Delivery;
@@ -108,7 +108,7 @@ impl<H: Handle> std::fmt::Debug for Claim<H> {
 
 /// Words that beginning a claim changes, beside taking the record out of the lists.
 pub(crate) const BEGIN_WORDS: usize =
-    crate::store::blocks::ALLOCATE_WORDS + 1 + list::LINK_WORDS + 4 + wheel::ARM_WORDS;
+    blocks::ALLOCATE_WORDS + 1 + list::LINK_WORDS + 4 + wheel::ARM_WORDS;
 const _: () = assert!(BEGIN_WORDS <= step::STEP_WORDS);
 
 /// As [`crate::Engine::try_claim`] says.
