@@ -260,6 +260,19 @@ def test_the_certificates_of_the_page_are_what_server_and_clients_need(tmp_path)
             assert space.take("job", int) == ("job", 7)
 
 
+def test_the_program_of_the_readme_runs_on_a_server_by_its_url_alone(port, tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    program = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    assert program.count("shm://squares") == 2
+    file = tmp_path / "squares.py"
+    url = port.replace("NAME", f"squares-{next(NUMBERS)}")
+    file.write_text(program.replace("shm://squares", url), "utf-8")
+    ran = subprocess.run(
+        [sys.executable, file], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ran.stdout, ran.returncode) == ("332833500\n", 0), ran.stderr
+
+
 def test_what_is_no_address_is_refused_with_one_that_is():
     with pytest.raises(ValueError, match=r"names no space(.|\n)*tcp://hub:7667/jobs"):
         ts.connect("tcp://hub:7667")
