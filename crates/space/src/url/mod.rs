@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn what_is_no_url_is_refused_with_one_that_is() {
         for (url, says) in [
-            ("jobs", "write shm://NAME"),
+            ("jobs", "write shm://jobs"),
+            ("a/b", "write shm://NAME"),
             ("shm://", "shm://jobs"),
             ("http://host:1/jobs", "there are mem://, shm://, unix://, tcp:// and tls://"),
             ("http://host:1/jobs", "tcp://hub:7667/jobs"),
