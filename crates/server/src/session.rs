@@ -129,7 +129,8 @@ impl Session {
                     Err(fault) => Answer::Refused(fault),
                 };
                 self.answer(id, &answer);
-                if let Some(key) = key {
+                // What was refused has had no effect: sent again, it begins anew, and there may be room by then.
+                if let Some(key) = key.filter(|_| !matches!(answer, Answer::Refused(_))) {
                     self.answers.borrow_mut().note(key, answer);
                 }
             }

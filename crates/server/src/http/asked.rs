@@ -10,7 +10,7 @@ use tupelo_protocol::{Action, Amount, Fault, Operation, PutTerms, TemplateBytes,
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
 /// A verb of a space, as it stands in a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Verb {
     Put,
     Take,

@@ -1,5 +1,6 @@
 //! Which path does what.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -190,8 +191,9 @@ impl Asking<'_> {
     ) -> Response<Body> {
         let operated = async {
             let name = name_of(name)?;
-            let key = key_of(verb, headers)?;
-            let asked = Asked::read(verb, &text_of(body).await?)?;
+            let body = text_of(body).await?;
+            let key = key_of((&name, verb, &body), headers)?;
+            let asked = Asked::read(verb, &body)?;
             let opened = Opened {
                 name: &name,
                 create: true,
@@ -217,8 +219,11 @@ impl Asking<'_> {
     }
 }
 
-/// What a client's retries of this request have in common.
-fn key_of(verb: Verb, headers: &HeaderMap) -> Result<Option<Key>, Fault> {
+/// What a client's retries of this request have in common. Another request with the same header is another one.
+fn key_of(
+    (space, verb, body): (&str, Verb, &str),
+    headers: &HeaderMap,
+) -> Result<Option<Key>, Fault> {
     let Some(given) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     let refuse = |problem: String, hint| Fault::new("TUP-019", problem, Some(hint));
     if !matches!(verb, Verb::Put | Verb::Swap) {
@@ -234,7 +239,9 @@ fn key_of(verb: Verb, headers: &HeaderMap) -> Result<Option<Key>, Fault> {
         let problem = format!("the Idempotency-Key is {given:?}");
         refuse(problem, "give a UUID, as 01890a5d-ac96-774b-bcce-b302099a8057")
     })?;
-    Ok(Some(Key(key)))
+    let mut request = DefaultHasher::new();
+    (key, space, verb, body).hash(&mut request);
+    Ok(Some(Key(key >> 64 << 64 | u128::from(request.finish()))))
 }
 
 /// An answer as JSON.

@@ -167,7 +167,9 @@ impl Principal {
         let Some(allowed) = self.allowed(Right::Put, space) else { return Ok(()) };
         for tuple in tuples.read_each()? {
             let tuple = tuple?.as_ref().to_tuple()?;
-            if !allowed.as_ref().is_some_and(|allowed| allowed.matches(&tuple)) {
+            // An entry names its own bases, and by them it would be found as what no rule allows.
+            let has_bases = tuple.class().is_some_and(|class| class.bases().next().is_some());
+            if has_bases || !allowed.as_ref().is_some_and(|allowed| allowed.matches(&tuple)) {
                 return Err(self.refusal("put", &tuple.to_string(), space));
             }
         }
@@ -311,6 +313,16 @@ mod tests {
             assert!(one.narrow("jobs", operation).is_err());
             assert!(holder(&["jobs : put"]).narrow("jobs", operation).is_ok());
         }
+    }
+
+    #[test]
+    fn an_entry_is_not_put_under_the_name_of_another_class() {
+        let one = holder(&["jobs : put Job{id: :int}"]);
+        assert_eq!(put(&one, "Job{id: 7}", None), Ok(None));
+        for entry in ["Payment{id: 7}", "Payment(Job){id: 7}", "Job(Payment){id: 7}"] {
+            assert_eq!(put(&one, entry, None).unwrap_err().code, "TUP-006", "{entry}");
+        }
+        assert_eq!(put(&holder(&["jobs : put"]), "Payment(Job){id: 7}", None), Ok(None));
     }
 
     #[test]

@@ -44,6 +44,24 @@ impl Rule {
     }
 }
 
+/// The verbs that a text begins with, and what follows them.
+fn verbs(text: &str) -> Result<(Vec<Right>, &str), String> {
+    let (mut rights, mut rest) = (Vec::new(), text.trim());
+    loop {
+        let end = rest.find(|character: char| !character.is_ascii_alphabetic());
+        let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let right = Right::ALL.into_iter().find(|right| right.name() == name);
+        let right =
+            right.ok_or_else(|| format!("{name:?} is not one of put, take, read and admin"))?;
+        rights.push(right);
+        rest = behind.trim_start();
+        match rest.strip_prefix(',') {
+            Some(more) => rest = more.trim_start(),
+            None => return Ok((rights, rest)),
+        }
+    }
+}
+
 impl FromStr for Rule {
     type Err = String;
 
@@ -55,15 +73,8 @@ impl FromStr for Rule {
         if spaces.is_empty() || spaces.trim_end_matches('*').contains('*') {
             return Err(wrong(format!("{spaces:?} is no name, and no beginning of one with a *")));
         }
-        let (verbs, template) = rest.split_at(rest.find('(').unwrap_or(rest.len()));
-        let right = |name: &str| {
-            let known = Right::ALL.into_iter().find(|right| right.name() == name.trim());
-            known.ok_or_else(|| {
-                wrong(format!("{:?} is not one of put, take, read and admin", name.trim()))
-            })
-        };
-        let rights = verbs.split(',').map(right).collect::<Result<Vec<_>, _>>()?;
-        let template: Option<Template> = match template.trim() {
+        let (rights, template) = verbs(rest).map_err(wrong)?;
+        let template: Option<Template> = match template {
             "" => None,
             text => Some(text.parse().map_err(|error| wrong(format!("{text:?}: {error}")))?),
         };
@@ -94,6 +105,8 @@ mod tests {
         assert_eq!(rule.to_string().parse(), Ok(rule.clone()));
         assert!(rule.allows(Right::Put, "render") && rule.allows(Right::Take, "render-2"));
         assert!(!rule.allows(Right::Read, "render") && !rule.allows(Right::Put, "rende"));
+        let rule: Rule = "jobs : put,take Job{id: :int}".parse().unwrap();
+        assert_eq!(rule.to_string(), "jobs : put, take Job{id: :int}");
         let rule: Rule = "jobs:read".parse().unwrap();
         assert!(rule.allows(Right::Read, "jobs") && !rule.allows(Right::Read, "jobs-2"));
     }

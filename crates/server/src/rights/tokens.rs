@@ -26,7 +26,7 @@ pub(crate) struct Tokens {
     principals: HashMap<String, Rc<Principal>>,
     /// The names of tokens that were right, by their digest.
     known: RefCell<HashMap<[u8; 32], String>>,
-    verifying: Semaphore,
+    verifying: Arc<Semaphore>,
 }
 
 impl Tokens {
@@ -39,7 +39,7 @@ impl Tokens {
                 .insert(name.clone(), Rc::new(Principal::Holder { name: name.clone(), rules }));
             entries.insert(name, Arc::new(entry));
         }
-        let verifying = Semaphore::new(VERIFIED_AT_ONCE);
+        let verifying = Arc::new(Semaphore::new(VERIFIED_AT_ONCE));
         Ok(Self { entries, principals, known: RefCell::default(), verifying })
     }
 
@@ -62,9 +62,14 @@ impl Tokens {
         let is_there = self.entries.contains_key(name);
         let entry = self.entries.get(name).or_else(|| self.entries.values().next())?;
         let (entry, secret) = (Arc::clone(entry), secret.to_owned());
-        // Nobody closes it.
-        let _permit = self.verifying.acquire().await.ok()?;
-        let is_secret = spawn_blocking(move || entry.is_secret(&secret)).await.ok()?;
+        // Nobody closes it. It is held until the secret was looked at, also for a client that has gone meanwhile.
+        let permit = Arc::clone(&self.verifying).acquire_owned().await.ok()?;
+        let verify = move || {
+            let is_secret = entry.is_secret(&secret);
+            drop(permit);
+            is_secret
+        };
+        let is_secret = spawn_blocking(verify).await.ok()?;
         if !(is_there && is_secret) {
             return None;
         }

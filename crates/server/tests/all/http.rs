@@ -202,6 +202,21 @@ fn a_request_that_comes_again_with_its_key_has_no_second_effect() {
     assert_eq!(http.verb("count", &json!({ "template": jobs() })), json!({ "count": 1 }));
     assert_eq!(put("11890a5d-ac96-774b-bcce-b302099a8057").json(), json!({ "put": 1 }));
     assert_eq!(http.verb("count", &json!({ "template": jobs() })), json!({ "count": 2 }));
+    // It goes with its request: another one is done.
+    let header = format!("Idempotency-Key: {key}\r\n");
+    let other = http.ask("POST", &http.path("put"), &header, "{\"tuple\": [\"job\", 2]}");
+    assert_eq!(other.json(), json!({ "put": 1 }));
+    let path = format!("/v1/spaces/{}-other", http.served.space);
+    let made = http.ask("PUT", &path, "", "{\"tuples_max\": 1}");
+    assert_eq!(made.status, 200);
+    let elsewhere = |header: &str| {
+        http.ask("POST", &format!("{path}/put"), header, "{\"tuple\": [\"job\", 1]}")
+    };
+    assert_eq!(elsewhere("").json(), json!({ "put": 1 }));
+    // What was refused is done when there is room.
+    assert_eq!(elsewhere(&header).refusal(507).0, "TUP-005");
+    http.ask("POST", &format!("{path}/take"), "", "{\"template\": \"...\"}");
+    assert_eq!(elsewhere(&header).json(), json!({ "put": 1 }));
     assert_eq!(put("mine").refusal(400).0, "TUP-019");
     let header = format!("Idempotency-Key: {key}\r\n");
     let body = json!({ "template": jobs() }).to_string();
