@@ -26,3 +26,4 @@ pub use server::{Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove};
 pub use surroundings::{Surroundings, alone, surround};
 pub use tcp::watch_peer;
+pub use tls::certificates;

@@ -25,7 +25,7 @@ pub(crate) fn client(host: &Host, trust: &Trust) -> Result<Tls, Fault> {
     let config = match &trust.own {
         None => config.with_no_client_auth(),
         Some((certificate, key)) => {
-            let chain = certificates(certificate)?;
+            let chain = certificates(certificate).map_err(no_file)?;
             let secret = PrivateKeyDer::from_pem_file(key)
                 .map_err(|error| unusable(&format!("the key {}", key.display()), error))?;
             config.with_client_auth_cert(chain, secret).map_err(|error| {
@@ -45,25 +45,36 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, Fault> {
         roots.add_parsable_certificates(load_native_certs().certs);
         return Ok(roots);
     };
-    for certificate in certificates(ca)? {
+    for certificate in certificates(ca).map_err(no_file)? {
         let added = roots.add(certificate);
         added.map_err(|error| unusable(&format!("a certificate of {}", ca.display()), error))?;
     }
     Ok(roots)
 }
 
-/// The certificates of a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
-    let what = || format!("the file of certificates {}", path.display());
+/// The certificates of a PEM file, at least one.
+///
+/// # Errors
+///
+/// What is wrong with the file, in words.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let found = found.map_err(|error| unusable(&what(), error))?;
-    if found.is_empty() { Err(unusable(&what(), "it has none")) } else { Ok(found) }
+    let why = match found {
+        Ok(found) if !found.is_empty() => return Ok(found),
+        Ok(_) => "it has none".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("the file of certificates {} can not be used: {why}", path.display()))
 }
 
 /// A file or a name that TLS can not work with.
 fn unusable(what: &str, error: impl Display) -> Fault {
+    no_file(format!("{what} can not be used: {error}"))
+}
+
+fn no_file(problem: String) -> Fault {
     let hint = "ca=, certificate= and key= in the URL are paths of PEM files, as in tls://hub/jobs?ca=/etc/tupelo/ca.pem";
-    Fault::new(code::CONNECTION_LOST, format!("{what} can not be used: {error}"), Some(hint))
+    Fault::new(code::CONNECTION_LOST, problem, Some(hint))
 }
 
 /// What a failed handshake, or a connection that was changed under way, is called.

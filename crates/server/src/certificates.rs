@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use tupelo_client::certificates;
 use tupelo_protocol::rustls::crypto::ring::default_provider;
+use tupelo_protocol::rustls::pki_types::PrivateKeyDer;
 use tupelo_protocol::rustls::pki_types::pem::PemObject;
-use tupelo_protocol::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tupelo_protocol::rustls::server::WebPkiClientVerifier;
 use tupelo_protocol::rustls::version::TLS13;
 use tupelo_protocol::rustls::{RootCertStore, ServerConfig};
@@ -66,7 +67,7 @@ impl Certificates {
             Some(ca) => {
                 let what = || format!("the client authority {}", ca.display());
                 let mut roots = RootCertStore::empty();
-                for certificate in certificates(ca)? {
+                for certificate in certificates(ca).map_err(no_file)? {
                     roots.add(certificate).map_err(|error| unusable(&what(), error))?;
                 }
                 let verifier =
@@ -76,7 +77,8 @@ impl Certificates {
         };
         let key = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| unusable(&format!("the key {}", self.key.display()), error))?;
-        let config = config.with_single_cert(certificates(&self.certificate)?, key);
+        let config =
+            config.with_single_cert(certificates(&self.certificate).map_err(no_file)?, key);
         config.map(Arc::new).map_err(|error| {
             let (certificate, key) = (self.certificate.display(), self.key.display());
             unusable(&format!("the certificate {certificate} with the key {key}"), error)
@@ -84,17 +86,13 @@ impl Certificates {
     }
 }
 
-/// The certificates of a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServeError> {
-    let what = || format!("the file of certificates {}", path.display());
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let found = found.map_err(|error| unusable(&what(), error))?;
-    if found.is_empty() { Err(unusable(&what(), "it has none")) } else { Ok(found) }
+fn unusable(what: &str, error: impl Display) -> ServeError {
+    no_file(format!("{what} can not be used: {error}"))
 }
 
-fn unusable(what: &str, error: impl Display) -> ServeError {
+fn no_file(problem: String) -> ServeError {
     ServeError::Unusable {
-        problem: format!("{what} can not be used: {error}"),
+        problem,
         hint: "give PEM files with --certificate and --key, and with --client-ca if clients have certificates",
     }
 }

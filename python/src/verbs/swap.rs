@@ -112,7 +112,6 @@ Raises:
     Aborted: the function took longer than 30 seconds. Nothing has changed.
     SpaceFull: there is no room for the new one. Nothing has changed.
     TypeError: the function returned neither a tuple nor an entry. Nothing has changed.
-    Unsupported: the space is a server's, which has no transactions.
 
 >>> space.put(\"counter\", 41)
 >>> space.update(\"counter\", int, to=lambda old: (\"counter\", old[1] + 1))

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use tupelo::{ClaimTerms, Order, Outcome, Space, TemplateRef, Transaction, Tuple, TupleView, Want};
+use tupelo::{ClaimTerms, Outcome, Space, TemplateRef, Transaction, Tuple, Want};
 
 use super::find::{self, Patience};
 use super::{connect, connect_existing, exec};
@@ -41,10 +41,6 @@ fn print(options: Find, url: Option<String>, output: &mut Output) -> Result<(), 
     let Find { now, all, limit, timeout, order, .. } = options;
     let asked = asked.in_order(order)?;
     let space = if now || all { connect_existing(&url)? } else { connect(&url)? };
-    if !space.is_here() {
-        let how = (now, all, limit, timeout);
-        return asked.with(|template| print_elsewhere(&space, template, (order, how), output));
-    }
     let (transaction, taken) = if all {
         asked.with(|template| take_all(&space, template, limit))?
     } else {
@@ -56,43 +52,6 @@ fn print(options: Find, url: Option<String>, output: &mut Output) -> Result<(), 
     taken.iter().try_for_each(|tuple| find::print(tuple, output))?;
     output.flush()?;
     Ok(transaction.commit()?)
-}
-
-/// Whether to wait, whether all, how many of those, and how long to wait.
-type How = (bool, bool, Option<usize>, Option<Duration>);
-
-/// As [`print()`], from a server's space, which has no transactions: what it has handed over is gone when it was printed, and back
-/// if that fails (rule V3).
-fn print_elsewhere(
-    space: &Space,
-    template: &[TemplateRef<'_>],
-    (order, (now, all, limit, timeout)): (Option<Order>, How),
-    output: &mut Output,
-) -> Result<(), Failure> {
-    fn printed(tuple: TupleView<'_>, output: &mut Output) -> Result<(), Failure> {
-        find::print(&words::owned(tuple)?, output)?;
-        output.flush()
-    }
-    if all {
-        return space.take_all(template, limit, |tuple| printed(tuple, output)).map(drop);
-    }
-    let first = order.unwrap_or_default();
-    if space.try_take(template, first, |tuple| printed(tuple, output))?.is_some() {
-        return Ok(());
-    }
-    if now {
-        return Err(Failure::NoMatch);
-    }
-    let begin = Instant::now();
-    let mut waiter = space.waiter(template, Want::Take)?;
-    loop {
-        let patience = Patience::new(order, (now, timeout), output);
-        find::await_match(space, ("take", template), &waiter, (patience, begin.elapsed()))?;
-        match waiter.finish_now(|tuple| printed(tuple, output))? {
-            Outcome::Done(()) => return Ok(()),
-            Outcome::Waits(again) => waiter = again,
-        }
-    }
 }
 
 /// Everything that matches at one moment, not yet for good.

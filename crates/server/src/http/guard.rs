@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use hyper::header::{CONTENT_TYPE, HOST, ORIGIN};
 use hyper::{HeaderMap, Method};
-use tupelo_protocol::Fault;
+use tupelo_protocol::{Fault, Host};
 
 /// What a request has to be called that has a body.
 const JSON: &str = "application/json";
@@ -58,8 +58,7 @@ fn is_this_machine(host: &str) -> bool {
         Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    Host { name: name.to_owned(), port: 0 }.is_loopback()
 }
 
 #[cfg(test)]

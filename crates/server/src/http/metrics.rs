@@ -9,24 +9,16 @@ pub(super) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Shapes of a space with figures of their own, those with the most tuples; what is left is in the figures of the space.
 const SHAPES_MAX: usize = 32;
 
-/// A figure of each space.
-struct Figure {
+/// A figure of each space, or of each shape of one.
+struct Figure<T> {
     name: &'static str,
     help: &'static str,
     /// `counter` only grows; `gauge` goes both ways.
     kind: &'static str,
-    of: fn(&Stat) -> u64,
+    of: fn(&T) -> u64,
 }
 
-/// A figure of each shape of a space.
-struct ShapeFigure {
-    name: &'static str,
-    help: &'static str,
-    kind: &'static str,
-    of: fn(&ShapeStat) -> u64,
-}
-
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure<Stat>; 8] = [
     Figure {
         name: "tupelo_tuples",
         help: "Tuples in the space.",
@@ -77,26 +69,26 @@ const FIGURES: [Figure; 8] = [
     },
 ];
 
-const SHAPE_FIGURES: [ShapeFigure; 4] = [
-    ShapeFigure {
+const SHAPE_FIGURES: [Figure<ShapeStat>; 4] = [
+    Figure {
         name: "tupelo_shape_tuples",
         help: "Tuples of the shape.",
         kind: "gauge",
         of: |shape| shape.count,
     },
-    ShapeFigure {
+    Figure {
         name: "tupelo_shape_waiting_calls",
         help: "Calls that wait for a tuple of this shape alone.",
         kind: "gauge",
         of: |shape| shape.waiting,
     },
-    ShapeFigure {
+    Figure {
         name: "tupelo_shape_puts_total",
         help: "Tuples put so far.",
         kind: "counter",
         of: |shape| shape.puts,
     },
-    ShapeFigure {
+    Figure {
         name: "tupelo_shape_takes_total",
         help: "Tuples taken so far.",
         kind: "counter",
@@ -113,7 +105,7 @@ pub(super) fn page(spaces: &[(String, Stat)]) -> String {
             line(&mut page, name, &[("space", space)], of(stat));
         }
     }
-    for ShapeFigure { name, help, kind, of } in SHAPE_FIGURES {
+    for Figure { name, help, kind, of } in SHAPE_FIGURES {
         head(&mut page, (name, help, kind));
         for (space, stat) in spaces {
             let mut shapes: Vec<_> = stat.shapes.iter().collect();
