@@ -15,7 +15,7 @@ use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 /// Of the pairs, an ordinary run has one of so many: others in each phase. A prime that does not divide the number of
 /// operations, so that each is the second one in some phase.
-const PAIRS_STRIDE: usize = 19;
+const PAIRS_STRIDE: usize = 29;
 
 /// Something that a process does at one moment, and a number for what it gives.
 type AtOnce = (&'static str, fn(&Arc<Engine>) -> i64);

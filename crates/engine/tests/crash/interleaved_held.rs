@@ -21,7 +21,7 @@ use tupelo_tuple::{Condition, Field, KindSet, PatternRef, TemplateRef, TupleRef}
 const HOUR: Duration = Duration::from_secs(3600);
 /// Of the pairs, an ordinary run has one of so many: others in each phase. Odd and a prime, so that both ways round and
 /// all others come.
-const PAIRS_STRIDE: usize = 29;
+const PAIRS_STRIDE: usize = 43;
 /// What an operation gives that is refused.
 const REFUSED: i64 = -2;
 

@@ -178,7 +178,7 @@ fn an_heir_killed_at_any_instruction_leaves_its_own_heir_the_same_work() {
     let seen = Seen::new();
     let leaves_work = || bench.lock_word(0) & OWNER_DIED != 0;
     // The heir is killed some 500 times for each death of the worker.
-    let experiment = Experiment::new(bench.region).with_stride(if thorough() { 1 } else { 151 });
+    let experiment = Experiment::new(bench.region).with_stride(if thorough() { 1 } else { 307 });
     let summary = experiment.double_kill(&worker, &heir, leaves_work, |_, _| {
         let words = bench.words(0);
         assert!(words == [words[0]; 4] && words[0] <= 1, "{words:?}");

@@ -16,6 +16,7 @@ mod lock;
 use world::{access, error, futex, log, memory, process, sync, thread};
 
 use loom::thread::spawn;
+use tupelo_crashtest::{phase, thorough};
 use world::{Fate, World, live};
 
 /// Switches between threads at places where neither has to wait: what two or three threads can do wrong shows
@@ -68,10 +69,10 @@ fn a_reader_without_the_lock_never_takes_half_a_section_for_the_whole() {
     });
 }
 
-/// Runs a victim that dies at each of its steps in turn, beside `others` that live. Returns how many steps
-/// it has.
-fn die_everywhere(others: usize) -> usize {
-    let mut step = 0;
+/// Runs a victim that dies at each of its steps in turn, or at one of `stride`, others in each phase, beside `others` that
+/// live. Returns how many steps it has, to the stride.
+fn die_everywhere(others: usize, stride: usize) -> usize {
+    let mut step = phase() % stride;
     loop {
         let died = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let seen = std::sync::Arc::clone(&died);
@@ -95,16 +96,18 @@ fn die_everywhere(others: usize) -> usize {
         if !died.load(std::sync::atomic::Ordering::Relaxed) {
             return step;
         }
-        step += 1;
+        step += stride;
     }
 }
 
 #[test]
 fn an_owner_that_dies_at_any_step_leaves_a_heir_that_goes_on() {
-    assert!(die_everywhere(1) > 15, "steps to die at");
+    assert!(die_everywhere(1, 1) > 15, "steps to die at");
 }
 
 #[test]
 fn of_two_that_wait_for_a_dead_owner_both_go_on() {
-    assert!(die_everywhere(2) > 15, "steps to die at");
+    // One step takes a second and more.
+    let stride = if thorough() { 1 } else { 3 };
+    assert!(die_everywhere(2, stride) > 15, "steps to die at");
 }

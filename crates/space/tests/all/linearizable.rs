@@ -358,11 +358,12 @@ fn history(
     calls.extend(passing(&calls, listener.is_some()));
     if let Some(listener) = listener {
         calls = calls.into_iter().flat_map(in_two_steps).collect();
-        let end = moment(clock);
         heard.extend(events(&listener).unwrap());
         let own = held.iter().flat_map(|held| &held.subscriptions);
         let own = own.map(|(label, own)| (label.clone(), events(own).unwrap()));
         let all: Vec<_> = own.chain([(EVERYTHING.to_owned(), heard)]).collect();
+        // The moment is after the last look: a lease that ends just before it is heard of.
+        let end = moment(clock);
         calls.extend(all.into_iter().map(|(label, events)| asked(end, label, events)));
     }
     for mut held in held {
