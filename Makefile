@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 
 RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name '*.md' -path '*/errors/*' 2>/dev/null) \
 	$(wildcard Cargo.toml Cargo.lock crates/*/Cargo.toml python/Cargo.toml)
-PYTHON_SOURCES := python tools examples benchmarks
+PYTHON_SOURCES := python bench tools examples benchmarks
 
 .PHONY: help
 help: ## list the targets
@@ -23,7 +23,7 @@ demo: $(VENV)/.extension ## build what is needed, then show the space at work (a
 	@$(BIN)/tupelo demo password --kill 2
 
 .PHONY: build
-build: $(VENV)/.extension ## build the Python extension and the command line into .venv
+build: $(VENV)/.extension $(VENV)/.suite ## build the Python extension, the command line and the evaluation suite into .venv
 
 .PHONY: wheel
 wheel: $(VENV)/.extension ## pack what `make build` has built as a wheel, into dist/
@@ -55,8 +55,8 @@ test-python: $(VENV)/.extension-tested $(VENV)/.dev ## run the Python tests
 	$(PYTEST)
 
 .PHONY: test-bench
-test-bench: $(VENV)/.extension-tested $(VENV)/.dev ## run the tests of the evaluation suite
-	$(BIN)/pytest -n auto python/tests/bench python/tupelo/bench
+test-bench: $(VENV)/.extension-tested $(VENV)/.suite $(VENV)/.dev ## run the tests of the evaluation suite
+	$(BIN)/pytest -n auto bench/tests
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
@@ -67,7 +67,7 @@ bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine w
 	$(BIN)/python benchmarks/queues.py
 
 .PHONY: report
-report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)
+report: $(VENV)/.extension $(VENV)/.suite $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)
 	$(BIN)/tupelo bench all --budget $(or $(BUDGET),90) --out docs/results
 
 # Where not all instructions are killed at: others each day, and those of a day that is given.
@@ -116,7 +116,7 @@ format: $(VENV)/.dev ## format everything in place
 clean: ## remove everything that was built
 	$(CARGO) clean
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find python tools examples -name __pycache__ -prune -exec rm -rf {} +
+	find python bench tools examples -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/tupelo/*.so
 
 # --- stamps ---
@@ -137,6 +137,11 @@ $(VENV)/.extension-tested: $(VENV)/.build $(RUST_SOURCES) pyproject.toml
 
 $(VENV)/.build: requirements/build.txt | $(VENV)/.python
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# The evaluation suite is a distribution of its own. It is a link to bench/: a change there needs no installation.
+$(VENV)/.suite: bench/pyproject.toml $(VENV)/.build
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable bench
 	@touch $@
 
 # Where there is none for this machine, `cargo test` runs the same tests.

@@ -6,7 +6,8 @@ layers; its tests may also use development crates, which may use any. A file of 
 what is in its own folder of `crates/engine/src` or in one of a lower layer; its tests may name all.
 Only the face of the engine may have an `impl Engine`, or call what that has, since a call of a
 method shows no layer; nor is there an `impl Store`, which all layers have.
-`unsafe` may occur in `UNSAFE_HOMES` only.
+`unsafe` may occur in `UNSAFE_HOMES` only. What is in `python` imports nothing of the evaluation
+suite, which is a distribution of its own.
 """
 
 import re
@@ -18,6 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSAFE_HOMES = ("crates/shm", "python/src")
+SUITE = "tupelo_bench"
 ENGINE = ROOT / "crates" / "engine" / "src"
 ENGINE_FACE = "face"
 ENGINE_BLOCK = re.compile(r"```text\nengine layers\b[^\n]*\n(.*?)```", re.DOTALL)
@@ -203,9 +205,18 @@ def engine_findings() -> list[str]:
     return found
 
 
+def suite_findings() -> list[str]:
+    """Imports of the evaluation suite in the package, or in its tests."""
+    return [
+        f"{path.relative_to(ROOT)}: imports {SUITE}, which need not be installed"
+        for path in sorted((ROOT / "python").glob("**/*.py"))
+        if re.search(rf"^\s*(?:from|import) {SUITE}\b", path.read_text("utf-8"), re.MULTILINE)
+    ]
+
+
 def main() -> int:
     """Print the findings; 1 if there are any."""
-    found = dependency_findings() + engine_findings() + unsafe_findings()
+    found = dependency_findings() + engine_findings() + unsafe_findings() + suite_findings()
     print("\n".join(found) if found else "check_layers: every arrow points down")
     return 1 if found else 0
 

@@ -12,13 +12,13 @@ stopped because its time was over.
 import sys
 from pathlib import Path
 
-from tupelo.bench.backends.base import Peer
-from tupelo.bench.backends.registry import PEERS
-from tupelo.bench.experiments.base import Experiment
-from tupelo.bench.experiments.everything import EXPERIMENTS
-from tupelo.bench.harness.parameters import told
-from tupelo.bench.harness.record import Run, load
-from tupelo.bench.harness.runner import Options
+from tupelo_bench.backends.base import Peer
+from tupelo_bench.backends.registry import PEERS
+from tupelo_bench.experiments.base import Experiment
+from tupelo_bench.experiments.everything import EXPERIMENTS
+from tupelo_bench.harness.parameters import told
+from tupelo_bench.harness.record import Run, load
+from tupelo_bench.harness.runner import Options
 
 IN_CI = ("tupelo-shm", "tupelo-mem", "mp-queue", "mp-manager", "sqlite", "redis", "udp")
 

@@ -1,14 +1,12 @@
 """Every program in examples/, the README and docs/python.md does what it says."""
 
 import doctest
-import pickle
 import re
 import subprocess
 import sys
 from collections import defaultdict
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +14,6 @@ from console import INSTALLED
 from serving import server
 
 import tupelo as ts
-from tupelo.bench.backends import base
-from tupelo.bench.backends.redis.space import RedisSpace
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 RESULTS = {
@@ -82,7 +78,7 @@ PROGRAMS_OF = {
 def test_every_program_of_a_page_is_run_by_a_test_below():
     assert {page: len(programs) for page, programs in PROGRAMS_OF.items()} == {
         "README.md": 2,
-        "docs/how-to/add-a-backend.md": 2,
+        "docs/how-to/add-a-backend.md": 2,  # beside the suite: bench/tests/test_page.py
         "docs/how-to/claim.md": 1,
         "docs/how-to/server.md": 1,
         "docs/how-to/workers.md": 2,
@@ -96,30 +92,6 @@ def test_every_program_of_a_page_is_run_by_a_test_below():
         if line.lstrip().startswith(("```", "~~~"))
     }
     assert fences == {"```python", "```text", "```"}
-
-
-def test_the_lines_of_the_page_on_backends_do_what_it_says():
-    declaration, definition = PROGRAMS_OF["docs/how-to/add-a-backend.md"]
-    schema = eval(declaration, vars(base))  # noqa: S307 - our own page
-    assert [shape.tag for shape in schema.shapes if not shape.awaited] == ["hash_set"]
-    names: dict[str, Any] = {"pickle": pickle}
-    exec(definition, names)  # noqa: S102 - the same
-    sent: list[tuple[str, Any]] = []
-    client = SimpleNamespace(
-        register_script=lambda script: script,
-        rpush=lambda key, data: sent.append((key, pickle.loads(data))),
-    )
-    space = RedisSpace(client, schema, "one")
-    for fields in [("search_task", "0f", "not_processed"), ("hash_set", "0f", "secret")]:
-        names["put"](space, *fields)
-        space.put(*fields)
-        of_the_page, of_the_adapter = sent[-2:]
-        assert of_the_page == of_the_adapter
-    assert dict(sent) == {
-        "one:search_task:": ("search_task", "0f", "not_processed"),
-        "one:hash_set:0f": ("hash_set", "0f", "secret"),
-    }
-    assert schema.route(("hash_set", str, str)) == (schema.by_tag["hash_set"], None)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ NOT_RUN = {
         f"{FOR_EVER}; once, by the page on claims"
     ),
     "tupelo demo password": f"{FOR_MINUTES}; test_demo.py, in smaller sizes",
-    "tupelo bench mem --quick": f"{FOR_MINUTES}; bench/test_command.py, in smaller sizes",
+    "tupelo bench mem --quick": f"{FOR_MINUTES}; bench/tests/test_command.py, in smaller sizes",
     "tupelo bench mem --quick --vs NAME": "NAME is what the reader of the page has written",
     "tupelo bench all --quick --vs NAME --out /tmp/look": "the same",
 }

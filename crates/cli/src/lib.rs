@@ -28,6 +28,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 pub use arguments::duration;
 use arguments::{Arguments, Command, Common, Passed};
+use commands::package::Packaged;
 use failure::Failure;
 use output::Output;
 
@@ -76,12 +77,12 @@ fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
 }
 
 fn package(
-    module: &str,
+    packaged: &Packaged,
     common: &Common,
     options: Passed,
     program: Option<&Path>,
 ) -> Result<(), Failure> {
-    match commands::package::run(module, common, options, program)? {}
+    match commands::package::run(packaged, common, options, program)? {}
 }
 
 fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
@@ -101,11 +102,11 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Token(options) => commands::token::run(options, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor(options) => commands::doctor::run(options, url, output),
-        Command::Demo(options) => package("demo", &common, options, program),
-        Command::Bench(options) => package("bench", &common, options, program),
-        Command::Worker(options) => package("worker", &common, options, program),
-        Command::Record(options) => package("record", &common, options, program),
-        Command::Check(options) => package("check", &common, options, program),
+        Command::Demo(options) => package(&Packaged::DEMO, &common, options, program),
+        Command::Bench(options) => package(&Packaged::BENCH, &common, options, program),
+        Command::Worker(options) => package(&Packaged::WORKER, &common, options, program),
+        Command::Record(options) => package(&Packaged::RECORD, &common, options, program),
+        Command::Check(options) => package(&Packaged::CHECK, &common, options, program),
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

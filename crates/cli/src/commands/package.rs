@@ -1,4 +1,4 @@
-//! `tupelo demo`, `bench`, `worker`, `record`, `check`: programs of the Python package, run by the Python
+//! `tupelo demo`, `bench`, `worker`, `record`, `check`: programs of Python packages, run by the Python
 //! beside this program, in its place: signals are theirs, and so is the exit code.
 
 use std::convert::Infallible;
@@ -12,33 +12,59 @@ use tupelo_shm::signals::keep_ends_of_children;
 use crate::arguments::{Common, Passed};
 use crate::failure::Failure;
 
-/// `module` is part of the package; `common` are the options of every command that stand before the words which are passed on;
+/// A program in Python: what it is called here, the module that has it, and what installs that.
+pub(crate) struct Packaged {
+    verb: &'static str,
+    module: &'static str,
+    package: &'static str,
+    install: &'static str,
+}
+
+impl Packaged {
+    pub(crate) const DEMO: Self = Self::of_tupelo("demo", "tupelo.demo");
+    pub(crate) const WORKER: Self = Self::of_tupelo("worker", "tupelo.worker");
+    pub(crate) const RECORD: Self = Self::of_tupelo("record", "tupelo.record");
+    pub(crate) const CHECK: Self = Self::of_tupelo("check", "tupelo.check");
+    /// The evaluation suite is a distribution of its own, which needs the other.
+    pub(crate) const BENCH: Self = Self {
+        verb: "bench",
+        module: "tupelo_bench",
+        package: "tupelo_bench",
+        install: "`pip install . ./bench`",
+    };
+
+    const fn of_tupelo(verb: &'static str, module: &'static str) -> Self {
+        Self { verb, module, package: "tupelo", install: "`pip install .`" }
+    }
+}
+
+/// `common` are the options of every command that stand before the words which are passed on;
 /// `program` is how this program was called: an environment's Python lies beside its `tupelo`.
 ///
 /// # Errors
 ///
 /// It can not be run. If it can, this does not return.
 pub(crate) fn run(
-    module: &str,
+    packaged: &Packaged,
     common: &Common,
     options: Passed,
     program: Option<&Path>,
 ) -> Result<Infallible, Failure> {
+    let Packaged { verb, module, package, install } = packaged;
     // Here whether a Python has the package is known by how it ends, and the program waits for its own children.
     keep_ends_of_children();
     let pythons = pythons(program);
     let Some(python) = pythons.iter().find(|python| has_module(python, module)) else {
         let names: Vec<_> = pythons.iter().map(|python| python.display().to_string()).collect();
         return Err(Failure::Other(format!(
-            "`tupelo {module}` is a Python program, and {} has no package tupelo\n  \
-             Install it with `pip install .` in a checkout of Tupelo \
+            "`tupelo {verb}` is a Python program, and {} has no package {package}\n  \
+             Install it with {install} in a checkout of Tupelo \
              (`make build` does it, into .venv).",
             names.join(", or "),
         )));
     };
-    let module = format!("tupelo.{module}");
     let mut command = Command::new(python);
-    command.args(["-m", &module]).args(given(common)).args(options.words);
+    command.args(["-m", module]).args(given(common)).args(options.words);
     let error = command.exec();
     Err(Failure::Other(format!("cannot run {}: {error}", python.display())))
 }
@@ -55,7 +81,7 @@ fn given(common: &Common) -> Vec<String> {
 /// Whether this Python can run the program.
 fn has_module(python: &Path, module: &str) -> bool {
     let status = Command::new(python)
-        .args(["-c", &format!("import tupelo.{module}")])
+        .args(["-c", &format!("import {module}")])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

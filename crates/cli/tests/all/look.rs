@@ -457,6 +457,32 @@ fn demo_without_its_python_says_what_to_do() {
     assert!(told.contains("`pip install .` in a checkout of Tupelo"), "{told}");
 }
 
+/// An environment whose Python has the package, and not the evaluation suite.
+const WITHOUT_SUITE: &str = r#"
+    mkdir -p "$0" && cd "$0" && cp "$1" tupelo &&
+    printf '#!/bin/sh\ncase "$2" in *tupelo_bench*) exit 1;; esac\necho "$@"\n' > python3 &&
+    chmod +x python3
+"#;
+
+#[test]
+fn bench_without_the_suite_says_how_to_install_it() {
+    let folder = env::temp_dir().join(format!("tupelo-cli-test-{}-suite", std::process::id()));
+    let made = Command::new("sh")
+        .args(["-c", WITHOUT_SUITE])
+        .args([folder.as_os_str(), env!("CARGO_BIN_EXE_tupelo").as_ref()])
+        .status();
+    assert!(made.unwrap().success());
+    let program = folder.join("tupelo");
+    let of_tupelo = Command::new(&program).args(["check", "run.jsonl"]).output().unwrap();
+    assert_eq!(String::from_utf8(of_tupelo.stdout).unwrap(), "-m tupelo.check run.jsonl\n");
+    let bench = Command::new(&program).args(["bench", "mem"]).output().unwrap();
+    assert_eq!(bench.status.code(), Some(1));
+    let told = String::from_utf8(bench.stderr).unwrap();
+    assert!(told.contains("has no package tupelo_bench\n"), "{told}");
+    assert!(told.contains("`pip install . ./bench` in a checkout of Tupelo"), "{told}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// An environment with a Python that has the package, and a link to its program beside a Python that has not, as in
 /// /usr/local/bin. Made by a shell: what this program had open for writing, no thread of it could run meanwhile.
 const ENVIRONMENT: &str = r#"
@@ -481,7 +507,8 @@ fn a_program_behind_a_link_is_run_by_the_python_of_its_environment() {
         linked.args(["--quiet", verb, "--no-color", "a word"]).env("PATH", "/nonexistent");
         let ran = linked.output().unwrap();
         let (out, err) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
-        let passed = format!("-m tupelo.{verb} --quiet --no-color a word\n");
+        let module = if verb == "bench" { "tupelo_bench" } else { &format!("tupelo.{verb}") };
+        let passed = format!("-m {module} --quiet --no-color a word\n");
         assert_eq!(out.unwrap(), passed, "{}", err.unwrap());
     }
     // By how a Python ends it is known whether it has the package; a parent may have the system forget that.

@@ -1,0 +1,79 @@
+"""How figures look: whoever is in one can be told from all others."""
+
+import re
+
+import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
+
+from tupelo_bench.backends.registry import PEERS
+from tupelo_bench.experiments.settle import NOTE_OWN_WORK, Settle
+from tupelo_bench.experiments.workload import KINDS
+from tupelo_bench.harness.record import Run
+from tupelo_bench.report.drawing import COLOURS, MARKS, svg
+from tupelo_bench.report.figure import Figure, Point, Series
+
+POINTS = (Point(1, 1e-3, None), Point(15, 2e-3, None))
+
+
+def test_every_peer_has_a_colour_and_a_mark_of_its_own():
+    assert len(set(COLOURS)) == len(COLOURS) >= len(PEERS)
+    assert len(set(MARKS)) == len(MARKS) >= len(PEERS)
+
+
+@pytest.mark.parametrize(
+    ("low_ms", "high_ms", "last"), [(2.1, 15.5, "15"), (3.0, 19.0, "15"), (2.0, 9.3, "9")]
+)
+def test_a_short_logarithmic_axis_has_labels_up_to_what_is_highest(low_ms, high_ms, last):
+    points = (Point(1, low_ms / 1_000, None), Point(15, high_ms / 1_000, None))
+    blank = Figure("a", "A", "lines", "workers", "total", (Series("tupelo-shm", points),), unit="s")
+    labels = re.findall(r">([\d.]+) ms<", svg(blank))
+    assert last in [label.removesuffix(".0").removesuffix(".00") for label in labels], labels
+
+
+BOLD, TITLE_SIZE = FontProperties(family="DejaVu Sans", weight="bold"), 10.8
+TITLES = (
+    "Put",
+    "Matrix of a hundred rows, uniform: each search of five workers, tupelo",
+    "Matrix of a hundred rows, uniform: each search of five workers, tupelo-shm",
+    30 * "put ",
+)
+
+
+@pytest.mark.parametrize("kind", ["lines", "marks"])
+@pytest.mark.parametrize("title", TITLES)
+def test_no_title_is_cut_at_an_edge_of_its_figure(title, kind):
+    """A long one has several lines."""
+    series = (Series("#0 (3 above)", POINTS),)
+    drawn = svg(Figure("a", title, kind, "#", "~", series, log_y=kind == "lines", unit="s"))
+    width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn).groups())
+    # Of a line alone it says where in attributes, of one of several by how far it is moved.
+    places = r'(?:x="([-\d.]+)" y="([-\d.]+)" [^>]*|translate\(([-\d.]+) ([-\d.]+)\)[^>]*)'
+    found = re.findall(rf"<text [^>]*?{places}>([^<]+)</text>", drawn)
+    texts = [(float(x or right), float(y or down), text) for x, y, right, down, text in found]
+    lines = [text for text in texts if text[2].strip() in title]
+    assert " ".join(line.strip() for *_, line in lines) == title.strip()
+    for x, y, line in lines:
+        box = TextPath((0, 0), line, size=TITLE_SIZE, prop=BOLD).get_extents()
+        assert 0 <= x < x + box.width <= width
+        assert TITLE_SIZE <= y < height
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ((0, 10_000, 100_000, 1_000_000), ["0", "10k", "100k", "1M"]),
+        ((256, 1_024, 8_192), ["256", "1 024", "8 192"]),
+    ],
+)
+def test_the_labels_of_an_axis_of_decades_have_room_beside_each_other(values, labels):
+    points = tuple(Point(value, 1.0, None) for value in values)
+    series = (Series("tupelo-shm", points),)
+    drawn = svg(Figure("a", "A", "lines", "fill", "put", series, "log"))
+    assert [text for text in re.findall(r">([^<>]+)</text>", drawn) if text in labels] == labels
+
+
+def test_what_is_of_different_work_is_called_so_below_its_figure():
+    figures = Settle().figures(Run([], "", 1, quick=False, machine={}, versions={}))
+    noted = [figure.title for figure in figures if figure.note == NOTE_OWN_WORK]
+    assert noted == [f"{kind}, overlapping delays: response time" for kind in KINDS]

@@ -1,0 +1,79 @@
+"""Any space as a way to call: a request is a tuple, and so is its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.backends.base import Backend, Schema, Shape
+from tupelo_bench.backends.calls import STOP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo_bench.backends.calls import Answer, Client, Servant
+
+SCHEMA = Schema((Shape("request", 3), Shape("response", 3)))
+SPACE = "calls"
+
+
+@dataclass(frozen=True)
+class SpaceCalls:
+    """A space as a way to call: a request is a tuple, and whoever is idle takes it."""
+
+    backend: Backend
+
+    def servant(self, number: int) -> Servant:
+        """Open the space."""
+        del number
+        return SpaceServant(self.backend.open(SPACE))
+
+    def client(self, servers: int) -> Client:
+        """Open the space."""
+        del servers
+        return SpaceClient(self.backend.open(SPACE))
+
+
+class SpaceServant:
+    """Takes requests and puts responses."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+
+    def serve(self, answer: Answer) -> None:
+        """Answer until asked to stop."""
+        take, put = self._space.take, self._space.put
+        while True:
+            _, number, request = take("request", int, bytes)
+            if request == STOP:
+                break
+            put("response", number, answer(request))
+        self._space.close()
+
+
+class SpaceClient:
+    """Puts requests and takes responses."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+
+    def call(self, request: bytes) -> bytes:
+        """Ask whoever is idle."""
+        self._space.put("request", 0, request)
+        response: bytes = self._space.take("response", int, bytes)[2]
+        return response
+
+    def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
+        """Ask as many servers at once."""
+        for number, request in enumerate(requests):
+            self._space.put("request", number, request)
+        return [self._space.take("response", int, bytes)[2] for _ in requests]
+
+    def stop(self, servers: int) -> None:
+        """End the servers."""
+        for _ in range(servers):
+            self._space.put("request", 0, STOP)
+
+    def close(self) -> None:
+        """Let go of the space."""
+        self._space.close()

@@ -1,0 +1,103 @@
+"""The record of a run: measured now, or one of an earlier run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tupelo_bench.backends.installed import lacking
+from tupelo_bench.backends.registry import UnknownPeerError, chosen
+from tupelo_bench.command.arguments import budget_s
+from tupelo_bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
+from tupelo_bench.experiments.workload import recorded
+from tupelo_bench.harness import machine
+from tupelo_bench.harness.folders import remove_left_behind
+from tupelo_bench.harness.progress import Progress
+from tupelo_bench.harness.record import BadRecordError, Run, load
+from tupelo_bench.harness.runner import Options, Runner
+from tupelo_bench.harness.stopping import deaf, go_on
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tupelo.demo.terminal import Terminal
+    from tupelo_bench.experiments.base import Experiment
+
+REPEATS = 10
+QUICK_REPEATS = 2
+
+
+class LackingError(Exception):
+    """What every experiment needs is not installed."""
+
+
+def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal: Terminal) -> Run:
+    """Run the yardsticks and the experiments.
+
+    Raises:
+        LackingError: there is no NumPy.
+        UnknownPeerError: a name that nobody has, or who is compared with is not measured.
+    """
+    if why := lacking("numpy"):
+        message = f"{why}, which every experiment needs: pip install ./bench in a checkout"
+        raise LackingError(message)
+    peers = chosen(options.vs)
+    if options.against and options.against not in [peer.name for peer in peers]:
+        message = f"--against {options.against} is not measured: add it to --vs {options.vs}"
+        raise UnknownPeerError(message)
+    run = Run(
+        command=["tupelo", "bench", *sys.argv[1:]],
+        begin=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        seed=options.seed,
+        quick=options.quick,
+        machine=machine.describe(),
+        versions=machine.versions(),
+    )
+    repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
+    workload = recorded(options.workload) if options.workload else None
+    asked = Options(
+        options.quick, repeats, options.seed, budget_s(options),
+        workload, options.operations, options.entries,
+    )  # fmt: skip
+    progress = Progress(terminal)
+    runner = Runner(run, asked, progress)
+    begin = time.monotonic()
+    in_turn = (YARDSTICKS, *wanted, YARDSTICKS_AT_END)
+    remove_left_behind()
+    deaf()  # before any peer starts a process
+    runner.all_of([block for each in in_turn for block in each.blocks(peers, asked)])
+    go_on()
+    # So it follows from what the record will say, also when it is computed anew from that.
+    run.measures = [measure.rounded() for measure in run.measures]
+    for experiment in wanted:
+        run.measures += experiment.derive(run)
+    run.duration_s = round(time.monotonic() - begin, 1)
+    return run
+
+
+def again(path: Path, wanted: Sequence[Experiment], against: str | None = None) -> Run:
+    """The record of an earlier run; what follows from its measures is computed anew.
+
+    Raises:
+        BadRecordError: it is none, or has nothing of what is wanted or of who is compared with.
+    """
+    run = load(path)
+    there = [measure.experiment for measure in run.measures]
+    if not any(experiment.name in there for experiment in wanted):
+        of = ", ".join(dict.fromkeys(name for name in there if name != YARDSTICKS.name))
+        names = " and ".join(experiment.name for experiment in wanted)
+        message = f"{path} has no measure of {names}: it is of {of or 'nothing'}"
+        raise BadRecordError(message)
+    backends = dict.fromkeys(measure.backend for measure in run.measures)
+    if against and against not in backends:
+        message = f"{path} has no measure of {against}: it is of {', '.join(backends)}"
+        raise BadRecordError(message)
+    run.measures = [
+        *(measure for measure in run.measures if not measure.derived),
+        *(measure for experiment in wanted for measure in experiment.derive(run)),
+    ]
+    return run

@@ -1,0 +1,133 @@
+"""Ocean model: a grid in vertical panels, one per worker, which exchange borders at each step.
+
+    ("oceanModel", "border", name, iteration, data)
+
+A worker puts its borders into its own space and looks for those of its neighbours in all spaces,
+its own first. Without the iteration in the tuple, a fast worker's border of the next step could be
+taken for this one's; the name says from whom it is, and to whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.backends.base import Backend, Schema, Shape
+from tupelo_bench.experiments.cases.skeleton import (
+    END,
+    MASTER,
+    Searcher,
+    Worker,
+    begin_together,
+    note,
+    run_warm,
+    total_s,
+    warm,
+)
+from tupelo_bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tupelo_bench.backends.base import VisitOrder
+    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.harness.workers import Bench
+
+DTYPE = "f8"
+SCHEMA = Schema((Shape("oceanModel", 5, (2, 3)), Shape("panel", 3)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell of the case."""
+
+    size: int
+    workers: int
+    iterations: int
+    order: VisitOrder
+    seed: int
+
+    def grid(self) -> np.ndarray:
+        """The grid at the beginning."""
+        import numpy as np
+
+        return np.random.default_rng(self.seed).random((self.size, self.size))
+
+    def columns(self, worker: int) -> slice:
+        """The columns of a worker's panel."""
+        size, workers = self.size, self.workers
+        return slice(size * worker // workers, size * (worker + 1) // workers)
+
+
+def step(grid: np.ndarray) -> np.ndarray:
+    """One step of all points that have four neighbours."""
+    inner = grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]
+    new = grid.copy()
+    new[1:-1, 1:-1] = 0.5 * grid[1:-1, 1:-1] + 0.125 * inner
+    return new
+
+
+def once(stage: Stage, plan: Plan) -> None:
+    """One repeat: a master and the workers."""
+    _, profilers = run_warm(stage, master, worker, plan)
+    note(stage, profilers, total_s(profilers))
+
+
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+    """Collect the panels, and compare them bit by bit with a sequential run."""
+    import numpy as np
+
+    space = backend.open(MASTER)
+    warm(warm_up, space)
+    begin_together(bench)
+    panels = {}
+    for _ in range(plan.workers):
+        _, number, data = space.take("panel", int, backend.array_kind())
+        panels[number] = backend.numbers(data, DTYPE).reshape(plan.size, -1)
+    grid = np.concatenate([panels[number] for number in sorted(panels)], axis=1)
+    bench.profiler.moment(END)
+    expected = plan.grid()
+    for _ in range(plan.iterations):
+        expected = step(expected)
+    if expected.tobytes() != grid.tobytes():
+        message = f"{int((expected != grid).sum())} of {grid.size} points differ"
+        raise WrongResultError(message)
+    space.close()
+
+
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+    """Step the own panel, with a column of each neighbour beside it."""
+    import numpy as np
+
+    me = Worker.open(bench, backend, plan.workers)
+    searcher = Searcher(me, plan.order)
+    columns = plan.columns(me.number)
+    panel = plan.grid()[:, columns]
+    neighbours = [each for each in (me.number - 1, me.number + 1) if 0 <= each < plan.workers]
+    template = backend.array_kind()
+    me.warm(warm_up)
+    begin_together(bench)
+    for iteration in range(plan.iterations):
+        me.put_local(
+            [
+                border(
+                    me.number, to, iteration, backend.array(panel[:, -1 if to > me.number else 0])
+                )
+                for to in neighbours
+            ]
+        )
+        beside = {}
+        for source in neighbours:
+            data = searcher.take(*border(source, me.number, iteration, template))[4]
+            beside[source] = backend.numbers(data, DTYPE)[:, np.newaxis]
+        left = [beside[each] for each in neighbours if each < me.number]
+        right = [beside[each] for each in neighbours if each > me.number]
+        wide = step(np.concatenate([*left, panel, *right], axis=1))
+        panel = wide[:, len(left) : wide.shape[1] - len(right)]
+    me.put_remote("panel", me.number, backend.array(np.ascontiguousarray(panel)))
+    me.close()
+
+
+def border(source: int, target: int, iteration: int, data: Any) -> tuple[Any, ...]:
+    """A border, or a template for one."""
+    return ("oceanModel", "border", f"{source}>{target}", iteration, data)

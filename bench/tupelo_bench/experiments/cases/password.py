@@ -1,0 +1,152 @@
+"""Password search: a database of (digest, password) spread over the workers' local spaces.
+
+The master puts tasks, a worker takes one, searches its own space and then those of the others, and
+answers. At the end there is one "finished" per worker; its digest is null, which is a value.
+
+Two skeletons: the digest as the second field, as in the paper's listing, and as the first, as its
+TUPLEWARE(H) needs it. To a tuple space that must not matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.backends.base import Backend, Schema, Shape
+from tupelo_bench.experiments.cases.skeleton import (
+    END,
+    LOCAL_READING,
+    LOCAL_WITHDRAWING,
+    LOCAL_WRITING,
+    MASTER,
+    Searcher,
+    Worker,
+    begin_together,
+    note,
+    run_warm,
+    take_timed,
+    total_s,
+    warm,
+)
+from tupelo_bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.harness.workers import Bench
+
+SEARCHES = 100
+WITHDRAWN = 1_000  # tuples that each worker takes out of its own space, after the searches
+NUMBERS = 10_000_000  # passwords are numbers of seven digits
+STEP = 7_654_321  # has no factor in common with NUMBERS: so no password comes twice
+PAIR_BYTES = 40
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell of the case."""
+
+    size: int
+    workers: int
+    key_first: bool
+    seed: int
+
+    def part(self, worker: int) -> range:
+        """The passwords that a worker holds, by their place."""
+        return range(self.size * worker // self.workers, self.size * (worker + 1) // self.workers)
+
+    def wanted(self) -> list[str]:
+        """The passwords to search for."""
+        choice = random.Random(self.seed)
+        return list(map(password, choice.sample(range(self.size), SEARCHES)))
+
+    def entry(self, digest: Any, secret: Any) -> tuple[Any, ...]:
+        """A tuple of the database, or a template for one."""
+        return (digest, "hash_set", secret) if self.key_first else ("hash_set", digest, secret)
+
+
+def schema(*, key_first: bool) -> Schema:
+    """What is in the spaces."""
+    key, tag_at = (0, 1) if key_first else (1, 0)
+    return Schema(
+        (
+            Shape("hash_set", 3, (key,), tag_at=tag_at, awaited=False),
+            Shape("stored", 2),
+            Shape("search_task", 3),
+            Shape("found_value", 3),
+        )
+    )
+
+
+def database(part: range) -> list[tuple[str, str]]:
+    """The (digest, password) pairs of a part."""
+    return [(digest_of(secret), secret) for secret in map(password, part)]
+
+
+def password(place: int) -> str:
+    """The password at a place."""
+    return f"{place * STEP % NUMBERS:07}"
+
+
+def digest_of(secret: str) -> str:
+    """The MD5 digest of a password, in hexadecimal."""
+    return hashlib.md5(secret.encode(), usedforsecurity=False).hexdigest()
+
+
+def once(stage: Stage, plan: Plan) -> None:
+    """One repeat: a master and the workers."""
+    _, profilers = run_warm(stage, master, worker, plan)
+    note(stage, profilers, total_s(profilers))
+
+
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+    """Ask for all passwords, check every answer, tell the workers to finish."""
+    space = backend.open(MASTER)
+    wanted = {digest_of(secret): secret for secret in plan.wanted()}
+    warm(warm_up, space)
+    begin_together(bench)
+    for _ in range(plan.workers):
+        space.take("stored", int)
+    with bench.profiler.time(LOCAL_WRITING, len(wanted)):
+        for digest in wanted:
+            space.put("search_task", digest, "not_processed")
+    found = [
+        take_timed(bench.profiler, LOCAL_READING, space, ("found_value", str, str)) for _ in wanted
+    ]
+    bench.profiler.moment(END)
+    for _ in range(plan.workers):
+        space.put("search_task", None, "finished")
+    bench.start.wait()
+    answers = {digest: secret for _, digest, secret in found}
+    if answers != wanted:
+        message = f"{len(wanted.items() - answers.items())} of {len(wanted)} passwords are wrong"
+        raise WrongResultError(message)
+    space.close()
+
+
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+    """Store a part of the database, search until told to finish."""
+    me = Worker.open(bench, backend, plan.workers)
+    tuples = [plan.entry(*pair) for pair in database(plan.part(me.number))]
+    searcher = Searcher(me)
+    me.warm(warm_up)
+    begin_together(bench)
+    me.put_local(tuples)
+    me.put_remote("stored", me.number)
+    while True:
+        _, digest, status = me.take_remote("search_task", ..., ...)
+        if status == "finished":
+            break
+        found = searcher.read(*plan.entry(digest, str))
+        me.put_remote("found_value", digest, found[2])
+    # Nobody may take from a space in which others still search.
+    bench.start.wait()
+    withdrawn = tuples[:WITHDRAWN]
+    take = me.own.take
+    with bench.profiler.time(LOCAL_WITHDRAWING, len(withdrawn)):
+        taken = [take(*entry) for entry in withdrawn]
+    if [tuple(fields) for fields in taken] != withdrawn:
+        message = f"{len(withdrawn)} tuples were withdrawn by name, and others came"
+        raise WrongResultError(message)
+    me.close()

@@ -1,0 +1,31 @@
+"""The closed loop of a client and a server, whatever they are programmed in: one call at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.harness.histogram import Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tupelo_bench.harness.runner import Stage
+
+Target = tuple["Callable[..., Any]", tuple[Any, ...]]
+"""What a process does, and with what."""
+
+QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
+OF_CLOSED = QUANTILES[:2]  # of a thousand calls one is beyond the last
+
+
+def closed_loop(stage: Stage, metric: str, *, server: Target, client: Target) -> None:
+    """Run both, and note what the client timed under the name of the metric."""
+    _, (_, profiler) = stage.run_at(
+        (stage.placement.server, *server), (stage.placement.client, *client)
+    )
+    track = profiler.tracks[metric]
+    histogram = Histogram()
+    histogram.record(track.duration_ns)
+    stage.note(metric, "s", [profiler.mean_s(metric)], histogram)
+    for name, share in OF_CLOSED:
+        stage.note(f"{metric} {name}", "s", [histogram.quantile(share) / 1e9])

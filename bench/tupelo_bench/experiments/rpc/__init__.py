@@ -1,0 +1,178 @@
+"""`bench rpc`: a request and its answer, by sockets, by a framework for calls, and by a space.
+
+Davies, Friday, Wade, Blair: An asynchronous distributed systems platform for heterogeneous
+environments (L²imbo), 1998. A request carries n bytes, the answer none; also the same number each
+way. Two things that a space is made for stand beside: one tuple that N read, and requests that go
+to whoever is idle.
+
+Round trips are means of many, in a closed loop, as in the paper; under load they are measured in an
+open loop, from when a request was due: at half the rate that the peer's own closed loop reaches,
+and at one rate for all. Client and server run on one processor, and on two.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tupelo_bench.backends.base import Backend, Peer
+from tupelo_bench.backends.calls import Caller, NativeCaller
+from tupelo_bench.backends.space_calls import SCHEMA, SPACE
+from tupelo_bench.experiments import native
+from tupelo_bench.experiments.base import Experiment
+from tupelo_bench.experiments.rpc.calls import ROUND_TRIP, WARM_UP, Plan, call
+from tupelo_bench.experiments.rpc.load import (
+    OWN_LOAD,
+    RATE_REACHED,
+    SAME_LOAD,
+    UNDER_LOAD,
+    open_loop,
+)
+from tupelo_bench.experiments.rpc.many import (
+    NEWS_SCHEMA,
+    ONE_TO_MANY,
+    READERS,
+    UNDIRECTED,
+    one_to_many_calls,
+    one_to_many_space,
+    undirected,
+)
+from tupelo_bench.experiments.rpc.printed import COLUMNS, printed
+from tupelo_bench.harness.placement import PLACEMENTS, lacking
+from tupelo_bench.harness.runner import Job
+from tupelo_bench.report.figure import Figure, bars, lines, percentiles
+from tupelo_bench.report.units import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo_bench.harness.placement import Where
+    from tupelo_bench.harness.record import Run
+    from tupelo_bench.harness.runner import Options
+    from tupelo_bench.report.printed import Printed
+
+SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
+BOTH_WAYS = (100, 1_000)
+EXCHANGES = 1_000
+OPEN_LOOP_S = 2.0
+NEWS = 100
+NEWS_BYTES = 256
+REQUESTS = 64  # undirected ones
+
+
+class RPC(Experiment):
+    """Calls."""
+
+    name = "rpc"
+    title = "A request and its answer"
+    source = (
+        "Davies, Friday, Wade, Blair: An asynchronous distributed systems platform for"
+        " heterogeneous environments, 1998"
+    )
+    question = "What does a remote call cost when it is two tuples?"
+    where = "apart"
+    main = (ROUND_TRIP, native.ROUND_TRIP, f"{UNDER_LOAD} p99", ONE_TO_MANY, UNDIRECTED)
+    share = 0.15
+    weights: ClassVar = {"grpc": 2.5}
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        wanted = (Backend, Caller, NativeCaller)
+        found = [p for p in all_peers if issubclass(p, wanted) and not p.one_process]
+        return [peer for peer in found if peer.name != "sqlite-durable"]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        quick = options.quick
+        exchanges = 50 if quick else EXCHANGES
+        operations = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        warm_up = max(WARM_UP, operations // 2)  # an exchange is a put and a take of the client
+        # All of those that stand beside the printed numbers, of which a target asks, too.
+        first = SIZES if peer.name in COLUMNS else (SIZES[0], SIZES[-1])
+        found = [
+            self._job(
+                {"bytes": f"{size} each way" if answer else size, "placement": where},
+                native.call_natively if issubclass(peer, NativeCaller) else call,
+                Plan(size, answer, exchanges, warm_up),
+                where,
+                rank=0 if answer or size in first else 2,
+            )
+            for where in PLACEMENTS
+            for size, answer in exchanged(quick=quick)
+        ]
+        if issubclass(peer, NativeCaller):
+            # It times itself: nothing of Python's can be asked of it.
+            return found
+        # The one rate for all first: only that compares the peers with each other.
+        for load in (SAME_LOAD, OWN_LOAD):
+            for where in PLACEMENTS:
+                plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
+                parameters = {"bytes": 256, "placement": where, "load": load}
+                found.append(self._job(parameters, open_loop, plan, where, rank=1))
+        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, operations)
+        if issubclass(peer, Backend):
+            schema = NEWS_SCHEMA
+            once = partial(one_to_many_space, plan=plan)
+        else:
+            schema = SCHEMA
+            once = partial(one_to_many_calls, plan=plan)
+        found.append(
+            Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
+        )
+        plan = Plan(0, 0, 8 if quick else REQUESTS, operations)
+        parameters = {"requests": plan.exchanges, "servers": READERS}
+        found.append(self._job(parameters, undirected, plan, "free", rank=1))
+        return found
+
+    def _job(
+        self, parameters: dict[str, Any], once: Any, plan: Plan, where: Where, rank: int
+    ) -> Job:
+        weight = 1 + plan.load_s
+        return Job(
+            parameters,
+            partial(once, plan=plan),
+            once.__name__,
+            SCHEMA,
+            (SPACE,),
+            weight=weight,
+            rank=rank,
+            where=where,
+            lack=lacking(where),
+        )
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        for where in ("together", "apart"):
+            fixed = {"placement": where}
+            title = f"Round trip, client and server {where}"
+            sizes = [size for size in SIZES if any(run.find("rpc", ROUND_TRIP, bytes=size))]
+            found.append(
+                lines(
+                    run, "rpc", ROUND_TRIP, "bytes", fixed=fixed, title=title, log_x=True,
+                    only=sizes,
+                )
+            )  # fmt: skip
+            for load, of in ((OWN_LOAD, "half of its own rate"), (SAME_LOAD, "1 000 requests/s")):
+                title = f"Latency at {of}, {where}"
+                under = {"placement": where, "load": load}
+                rates = {
+                    measure.backend: f"{quantity(measure.summary.mean, '')}/s"
+                    for measure in run.find("rpc", RATE_REACHED, **under)
+                }
+                measures = run.find("rpc", UNDER_LOAD, **under)
+                found.append(percentiles("rpc", title, measures, under, rates))
+        many = {"readers": [READERS], "servers": [READERS]}
+        for metric, x in ((ONE_TO_MANY, "readers"), (UNDIRECTED, "servers")):
+            title = {
+                ONE_TO_MANY: f"One message for {READERS} processes",
+                UNDIRECTED: f"Requests of unequal length for {READERS} servers",
+            }[metric]
+            found.append(bars(run, "rpc", metric, x, many[x], fixed={}, title=title))
+        return found
+
+    def printed(self, run: Run) -> list[Printed]:
+        return printed(run)
+
+
+def exchanged(*, quick: bool) -> list[tuple[int, int]]:
+    """Bytes of the request and of its answer."""
+    sizes = [(size, 0) for size in ((256, 8_192) if quick else SIZES)]
+    return sizes + [(size, size) for size in ((100,) if quick else BOTH_WAYS)]

@@ -1,0 +1,80 @@
+"""A request and its answer, one after the other: the closed loop of `bench rpc`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.backends.base import Backend
+from tupelo_bench.backends.space_calls import SpaceCalls
+from tupelo_bench.experiments.round_trips import closed_loop
+from tupelo_bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from tupelo_bench.backends.calls import Client
+    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.harness.workers import Bench
+
+ROUND_TRIP = "round trip"
+WARM_UP = 100
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell."""
+
+    request_bytes: int
+    response_bytes: int
+    exchanges: int
+    warm_up: int = WARM_UP
+    """Exchanges that come before those that count."""
+    load: str = ""
+    """At which rate, in an open loop."""
+    load_s: float = 0.0
+
+
+def calls(peer: Any) -> Any:
+    """The peer as a way to call."""
+    return SpaceCalls(peer) if isinstance(peer, Backend) else peer
+
+
+def call(stage: Stage, plan: Plan) -> None:
+    """One request after the other."""
+    peer = stage.peer
+    closed_loop(stage, ROUND_TRIP, server=(serve, (peer, plan)), client=(ask, (peer, plan)))
+
+
+def serve(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Check the requests, and answer until asked to stop."""
+    servant = calls(peer).servant(bench.number)
+    expected, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
+    bench.start.wait()
+
+    def answer(request: bytes) -> bytes:
+        # The answer does not depend on it: nobody else would see that some of it is missing.
+        if request != expected:
+            message = f"the request should be {len(expected)} bytes, it is {request!r:.100}"
+            raise WrongResultError(message)
+        return response
+
+    servant.serve(answer)
+
+
+def ask(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Ask, and check the answers."""
+    bench.start.wait()
+    client: Client = calls(peer).client(1)
+    request, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
+    call, add = client.call, bench.profiler.add
+    for exchange in range(-plan.warm_up, plan.exchanges):
+        begin = perf_counter_ns()
+        answer = call(request)
+        end = perf_counter_ns()
+        if exchange >= 0:
+            add(ROUND_TRIP, end - begin)
+        if answer != response:
+            message = f"the answer should be {len(response)} bytes, it is {answer!r:.100}"
+            raise WrongResultError(message)
+    client.stop(1)
+    client.close()

@@ -1,0 +1,137 @@
+"""What a space is made for: one message for many processes, and requests for whoever is idle."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.backends.base import Schema, Shape
+from tupelo_bench.backends.space_calls import SPACE
+from tupelo_bench.experiments.rpc.calls import calls, serve
+from tupelo_bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from tupelo_bench.backends.base import Backend
+    from tupelo_bench.backends.calls import Client
+    from tupelo_bench.experiments.rpc.calls import Plan
+    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.harness.workers import Bench
+
+READERS = 4
+ONE_TO_MANY = "one to many"
+UNDIRECTED = "undirected"
+SHORT_S, LONG_S = 0.001, 0.020  # what a server does for an undirected request
+LONG_EVERY = 8
+WARM_UP_PART = 10  # of the operations to warm up: each message is some ten of them
+NEWS_SCHEMA = Schema((Shape("news", 3, (1,)), Shape("heard", 2)))
+
+
+# --- one message for many ---
+
+
+def one_to_many_space(stage: Stage, plan: Plan) -> None:
+    """One tuple per message; everybody reads it."""
+    _, (profiler, *_) = stage.run(
+        (tell, (stage.peer, plan)), *[(hear, (stage.peer, plan))] * READERS
+    )
+    stage.note(ONE_TO_MANY, "s", [profiler.mean_s(ONE_TO_MANY)])
+
+
+def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Put a message, wait until all have heard it, take it away."""
+    space = backend.open(SPACE)
+    message = b"n" * plan.request_bytes
+    bench.start.wait()
+    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
+        with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
+            space.put("news", number, message)
+            heard = [space.take("heard", int)[1] for _ in range(READERS)]
+            space.take("news", number, bytes)  # a call leaves nothing to take away
+        if heard != [number] * READERS:
+            wrong = f"message {number} should have been heard, it was {heard}"
+            raise WrongResultError(wrong)
+    space.close()
+
+
+def hear(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Read each message once."""
+    space = backend.open(SPACE)
+    message = b"n" * plan.request_bytes
+    bench.start.wait()
+    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
+        _, heard, news = space.read("news", number, bytes)
+        if (heard, news) != (number, message):
+            wrong = f"message {number} is another: {heard}, {news!r:.100}"
+            raise WrongResultError(wrong)
+        space.put("heard", number)
+    space.close()
+
+
+def one_to_many_calls(stage: Stage, plan: Plan) -> None:
+    """A call to each, all under way at once."""
+    *_, profiler = stage.run(
+        *[(serve, (stage.peer, plan))] * READERS, (tell_each, (stage.peer, plan))
+    )[1]
+    stage.note(ONE_TO_MANY, "s", [profiler.mean_s(ONE_TO_MANY)])
+
+
+def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Call every server with every message."""
+    bench.start.wait()
+    client: Client = calls(peer).client(READERS)
+    messages = [b"q" * plan.request_bytes] * READERS
+    expected = [b"r" * plan.response_bytes] * READERS
+    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
+        with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
+            answers = client.call_many(messages)
+        if answers != expected:
+            wrong = f"message {number} was answered by {answers!r:.100}"
+            raise WrongResultError(wrong)
+    client.stop(READERS)
+    client.close()
+
+
+# --- requests for whoever is idle ---
+
+
+def undirected(stage: Stage, plan: Plan) -> None:
+    """Requests of unequal length; only a space gives them to whoever is idle."""
+    hand = (hand_out, (stage.peer, plan, stage.seed))
+    *_, profiler = stage.run(*[(work, (stage.peer,))] * READERS, hand)[1]
+    stage.note(UNDIRECTED, "s", [profiler.tracks[UNDIRECTED].total_s])
+
+
+def work(bench: Bench, peer: Any) -> None:
+    """Answer; the request says how long that takes."""
+    servant = calls(peer).servant(bench.number)
+    bench.start.wait()
+
+    def answer(request: bytes) -> bytes:
+        time.sleep(float(request))
+        return request
+
+    servant.serve(answer)
+
+
+def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
+    """Ask for everything at once, and wait for all answers.
+
+    Calls go to the servers in turn, so where the long ones stand decides how long they all take:
+    the seed of the repeat says where, the same for all peers.
+    """
+    bench.start.wait()
+    client: Client = calls(peer).client(READERS)
+    for _ in range(plan.warm_up // READERS):
+        client.call_many([b"0"] * READERS)
+    requests = [
+        str(SHORT_S if number % LONG_EVERY else LONG_S).encode() for number in range(plan.exchanges)
+    ]
+    random.Random(seed).shuffle(requests)
+    with bench.profiler.time(UNDIRECTED, len(requests)):
+        answers = client.call_many(requests)
+    if sorted(answers) != sorted(requests):
+        message = f"{len(requests)} answers should have come, there are {len(answers)}"
+        raise WrongResultError(message)
+    client.stop(READERS)
+    client.close()

@@ -1,0 +1,179 @@
+"""`bench settle`: many clients that begin one after the other, and spaces that are not new.
+
+Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measurement of Tuple Space
+Performance, 2005. A client writes objects, pauses, and takes as many. Client j begins a delay after
+client j - 1. Two series, since the paper's delays are longer than a phase takes today, so that its
+clients do not meet: "paper" has its delays; in "overlapping" a phase of a client alone lasts a
+second, or less where that can not be (`load`), and the delay is half of that. The knee is looked
+for in the second (`knee`).
+
+Before a run a space may be aged: populated by a workload that was generated from frequencies, or
+recorded (`tupelo record`). Afterwards it is cleaned. Both are timed. Each series is run so, too.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain, product
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.backends.base import Schema
+from tupelo_bench.experiments.base import Experiment
+from tupelo_bench.experiments.settle import aging, knee
+from tupelo_bench.experiments.settle.clients import once
+from tupelo_bench.experiments.settle.load import Load, quick_load
+from tupelo_bench.experiments.settle.metrics import (
+    ADDED,
+    AGED,
+    OVERLAPPING,
+    PAPER,
+    PAPER_AGED,
+    RESPONSE,
+    SHARE,
+    SPACE,
+    THROUGHPUT,
+)
+from tupelo_bench.experiments.settle.plan import Plan
+from tupelo_bench.experiments.workload import KINDS
+from tupelo_bench.harness.runner import Job
+from tupelo_bench.report.figure import Figure, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo_bench.backends.base import Peer
+    from tupelo_bench.harness.record import Measure, Run
+    from tupelo_bench.harness.runner import Options
+    from tupelo_bench.report.printed import Printed
+
+CLIENTS = (2, 8, 14, 22)
+CLIENTS_BETWEEN = 14  # tell least about the knee
+CLIENTS_AGED = (8, 14)
+KINDS_QUICK = ("Null", "Array")
+AGED_RANK = 1  # of those aged cells that are compared with what a new space does, in turns with it
+TUPLE_BYTES = 4_500  # of the largest kind, whose one field is as large as any of a recorded one
+NULL_BYTES = 50  # beside what a system needs for any tuple
+NOTE_OWN_WORK = (
+    "Each system's phases hold as much work as fills them, so these times are of different work:"
+    " compare the throughput."
+)
+
+
+class Settle(Experiment):
+    """Clients one after the other."""
+
+    name = "settle"
+    title = "More and more clients, and aged spaces"
+    source = (
+        "Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measurement of"
+        " Tuple Space Performance, 2005"
+    )
+    question = "Where is the knee: from how many clients on does only the response time rise?"
+    main = (THROUGHPUT, RESPONSE, ADDED)
+    share = 0.25
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        return [peer for peer in super().peers(all_peers) if not peer.one_process]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        del peer
+        quick = options.quick
+        counts = (2, 3) if quick else CLIENTS
+        make = quick_load if quick else Load
+        kinds = KINDS_QUICK if quick else KINDS
+        loads = {kind: make(kind, counts, options.repeats_least) for kind in kinds}
+        plans = [(PAPER, Plan(kind, clients, quick)) for kind, clients in product(kinds, counts)]
+        plans += [
+            (OVERLAPPING, Plan(kind, clients, quick, loads[kind]))
+            for kind, clients in product(kinds, counts)
+        ]
+        plans += [
+            (series, Plan(kind, clients, quick, load, workload))
+            for kind, workload, clients in product(
+                kinds, aging.workloads(options), (2,) if quick else CLIENTS_AGED
+            )
+            for series, load in ((PAPER_AGED, None), (AGED, loads[kind]))
+        ]
+        return [job(series, plan) for series, plan in plans]
+
+    def derive(self, run: Run) -> list[Measure]:
+        """The knee of each backend with what it rests on, and what aging adds."""
+        knees = (knee.derived(run, backend) for backend in self._backends(run))
+        return [*chain.from_iterable(knees), *aging.added_by_aging(run)]
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = [
+            _by_clients(run, series, kind, metric)
+            for series, kind, metric in product((PAPER, OVERLAPPING), KINDS, (THROUGHPUT, RESPONSE))
+        ]
+        for kind, clients in product(KINDS, (2,) if run.quick else CLIENTS_AGED):
+            # Of the other kinds what the paper prints: the response time, with its delays.
+            all_of = (*aging.COMPARED, (SHARE, PAPER_AGED))
+            found += [
+                _aged(run, series, kind, clients, metric)
+                for metric, series in (all_of if kind == "Null" else all_of[:1])
+            ]
+        return found
+
+    def printed(self, run: Run) -> list[Printed]:
+        backends = self._backends(run)
+        return [knee.table(run, backends), aging.table(run, backends)]
+
+    def _backends(self, run: Run) -> list[str]:
+        return list(dict.fromkeys(measure.backend for measure in run.of(self.name)))
+
+
+def _by_clients(run: Run, series: str, kind: str, metric: str) -> Figure:
+    """What more and more clients find in a new space."""
+    own = series == OVERLAPPING and metric == RESPONSE
+    return lines(
+        run, Settle.name, metric, "clients", fixed={"series": series, "entry": kind},
+        title=f"{kind}, {series} delays: {metric}", note=NOTE_OWN_WORK if own else "",
+    )  # fmt: skip
+
+
+def _aged(run: Run, series: str, kind: str, clients: int, metric: str) -> Figure:
+    """What so many clients find in aged spaces of a series."""
+    delays = ", paper delays" if series == PAPER_AGED else ""
+    fixed = {"series": series, "entry": kind, "clients": clients}
+    title = f"{kind}, {clients} clients, aged{delays}: {metric}"
+    note = "" if metric == SHARE else aging.NOTE_FRESH
+    fresh = aging.not_aged(run, metric, fixed)
+    return lines(run, Settle.name, metric, "aged by", fixed=fixed, title=title,
+                 log_y=metric != SHARE, note=note, also=fresh)  # fmt: skip
+
+
+def job(series: str, plan: Plan) -> Job:
+    """A cell."""
+    parameters: dict[str, Any] = {"series": series, "entry": plan.kind, "clients": plan.clients}
+    if plan.workload is not None:
+        parameters["aged by"] = len(plan.workload)
+    overlaps = plan.load is not None
+    tuple_bytes = NULL_BYTES if overlaps and plan.kind == "Null" else TUPLE_BYTES
+    rank = _rank(series, plan)
+    with_aged = "aged, or not" if series in (PAPER, PAPER_AGED) else "one after the other"
+    return Job(
+        parameters,
+        partial(once, plan=plan),
+        family=f"{series} {plan.kind}",
+        schema=Schema(tuple(e.shape for e in plan.entries), outlive=plan.workload is not None),
+        spaces=(SPACE,),
+        size_bytes=plan.objects_max * plan.clients * tuple_bytes
+        + (plan.workload.fields * TUPLE_BYTES if plan.workload else 0),
+        weight=1 + plan.clients * (1.5 if overlaps else 0.3),
+        rank=rank,
+        in_turns=with_aged if rank <= AGED_RANK else "",
+    )
+
+
+def _rank(series: str, plan: Plan) -> int:
+    """The knee first, then what aging costs, as the paper prints it, then all the rest."""
+    if plan.kind != "Null":
+        return 3 if series == PAPER else 4
+    if series == OVERLAPPING:
+        return 1 if plan.clients == CLIENTS_BETWEEN else 0
+    few = plan.clients in (CLIENTS[0], CLIENTS_AGED[0])
+    if series in (AGED, PAPER_AGED):
+        near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
+        return AGED_RANK if near and few else 3
+    return AGED_RANK if plan.clients == CLIENTS_AGED[0] else 2

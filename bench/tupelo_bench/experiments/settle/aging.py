@@ -1,0 +1,226 @@
+"""Spaces that are not new: populated before the clients begin, cleaned when they have ended.
+
+Twice, since one run can not show both figures. "paper aged" has the paper's delays and its 1 000
+objects, beside which 3 000 operations are many: what aging adds to the response time is read there,
+and its throughput is that of the delays. "aged" has clients that overlap, and as many objects as
+fill their phases, which may be a hundred times more: there is the throughput.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tupelo_bench.experiments.settle.metrics import (
+    ADDED,
+    ADDED_THROUGHPUT,
+    AGED,
+    AGING,
+    CLEANING,
+    OVERLAPPING,
+    PAPER,
+    PAPER_AGED,
+    RESPONSE,
+    SPACE,
+    THROUGHPUT,
+)
+from tupelo_bench.experiments.workload import (
+    KIND_SHARES,
+    OPERATION_SHARES,
+    Workload,
+    fields_of,
+    generated,
+    template_of,
+)
+from tupelo_bench.harness.record import Measure
+from tupelo_bench.report.printed import Printed
+from tupelo_bench.report.tables import sign
+from tupelo_bench.report.units import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from tupelo_bench.backends.base import Backend, Fields
+    from tupelo_bench.experiments.workload import Entry
+    from tupelo_bench.harness.record import Run
+    from tupelo_bench.harness.runner import Options
+    from tupelo_bench.harness.workers import Bench
+
+WORKLOADS = (1_000, 3_000, 6_000, 12_000)
+PRINTED_WORKLOAD = 3_000
+QUICK_WORKLOAD = 100
+NOTE_FRESH = "0: the same clients in a new space."
+
+
+def workloads(options: Options) -> list[Workload]:
+    """What ages the spaces: the history that was asked for, or generated operations."""
+    if options.workload:
+        return [options.workload]
+    frequencies = (options.operations or OPERATION_SHARES, options.kinds or KIND_SHARES)
+    sizes = (QUICK_WORKLOAD,) if options.quick else WORKLOADS
+    return [generated(size, options.seed, *frequencies) for size in sizes]
+
+
+def age(bench: Bench, backend: Backend, workload: Workload, warm_up: bool) -> float:  # noqa: FBT001
+    """Do a workload while the clients wait; how long it took.
+
+    If they warm up that comes before it: the oldest tuples are taken first, so that what they put
+    and take afterwards would leave nothing old for those phases that count.
+    """
+    space = backend.open(SPACE)
+    _meet(backend, workload.entries)
+    bench.start.wait()
+    if warm_up:
+        bench.start.wait()
+    begin = time.perf_counter()
+    workload.run(backend, space)
+    aged_s = time.perf_counter() - begin
+    bench.start.wait()
+    space.close()
+    return aged_s
+
+
+def clean(bench: Bench, backend: Backend, entries: Sequence[Entry]) -> tuple[float, int]:
+    """Take everything of these kinds; how long it took, and how much there was."""
+    del bench
+    space = backend.open(SPACE)
+    templates = _meet(backend, entries)
+    begin = time.perf_counter()
+    taken = 0
+    for template in templates:
+        while space.try_take(*template) is not None:
+            taken += 1
+    cleaned_s = time.perf_counter() - begin
+    space.close()
+    return cleaned_s, taken
+
+
+def _meet(backend: Backend, entries: Sequence[Entry]) -> list[Fields]:
+    """The template of each kind; an entry of each was made, so that no import is timed."""
+    for entry in entries:
+        fields_of(backend, entry, 0)
+    return [template_of(backend, entry) for entry in entries]
+
+
+# --- what follows ---
+
+
+NEW_SPACES = {PAPER_AGED: PAPER, AGED: OVERLAPPING}
+"""Where the same clients do the same in a new space."""
+COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, AGED), (THROUGHPUT, AGED))
+"""What aging can change: where all wait for the delays, it can not change the throughput."""
+
+
+def against_fresh(
+    run: Run, metric: str, series: str, **cells: Any
+) -> Iterator[tuple[Measure, Measure]]:
+    """A metric of the same clients in a new space, and in each of these aged ones of a series."""
+    for aged in run.find("settle", metric, series=series, **cells):
+        fresh = run.find_one(
+            "settle", metric, aged.backend,
+            series=NEW_SPACES[series], entry=aged.parameters["entry"],
+            clients=aged.parameters["clients"],
+        )  # fmt: skip
+        if fresh is not None:
+            yield fresh, aged
+
+
+def added(fresh: Measure, aged: Measure) -> float:
+    """What an aged space adds to a figure of a new one, as a share."""
+    return aged.summary.mean / fresh.summary.mean - 1
+
+
+def told_added(fresh: Measure, aged: Measure) -> str:
+    """The same as text, with a sign where it can be by chance: "~+10 %"."""
+    return f"{sign(fresh, aged)}{round(100 * added(fresh, aged)):+d} %"
+
+
+def added_by_aging(run: Run) -> Iterator[Measure]:
+    """What aging adds, for the record: a figure of two cells, so it has no repeats of its own."""
+    names = {RESPONSE: ADDED, THROUGHPUT: ADDED_THROUGHPUT}
+    for metric, series in COMPARED:
+        name = names[metric]
+        for fresh, aged in against_fresh(run, metric, series):
+            value = [added(fresh, aged)]
+            yield Measure("settle", aged.backend, aged.parameters, name, "", value, derived=True)
+
+
+def not_aged(run: Run, metric: str, cells: Mapping[str, Any]) -> list[Measure]:
+    """The new spaces that these aged ones are compared with, as aged by no operation."""
+    found = {
+        fresh.backend: replace(fresh, parameters={**fresh.parameters, "aged by": 0})
+        for fresh, aged in against_fresh(run, metric, **cells)
+    }
+    return list(found.values())
+
+
+def shares(run: Run, backend: str) -> Iterator[float]:
+    """To age and to clean, as a share of a run of as many clients with the paper's delays.
+
+    That run is a cell of its own, in a new space: what aging adds to it is nothing beside delays of
+    200 ms. An aged run without them, which is all that older records have, is over in two
+    milliseconds, in proportion, and the share of whatever comes before is nearly all.
+    """
+    for aging in run.find("settle", AGING, series=_series_aged(run, backend), entry="Null"):
+        clients = aging.parameters["clients"]
+        papers = {"series": "paper", "entry": "Null", "clients": clients}
+        throughput, objects = (
+            run.find_one("settle", metric, backend, **papers) for metric in (THROUGHPUT, "objects")
+        )
+        cleaning = run.find_one("settle", CLEANING, backend, **aging.parameters)
+        if aging.backend == backend and throughput and objects and cleaning:
+            beside_s = aging.summary.mean + cleaning.summary.mean
+            run_s = 2 * objects.summary.mean * clients / throughput.summary.mean
+            yield beside_s / (beside_s + run_s)
+
+
+def _series_aged(run: Run, backend: str) -> str:
+    """The series whose aging and cleaning count beside the paper's delays."""
+    with_delays = (m.backend for m in run.find("settle", AGING, series=PAPER_AGED))
+    return PAPER_AGED if backend in with_delays else AGED
+
+
+def table(run: Run, backends: Sequence[str]) -> Printed:
+    """What aging adds, beside what the paper prints."""
+    heads = (
+        *("", "added to the response time, as printed", "at most of the time, as printed"),
+        *("added here by", "to the response time, as there", "to that of overlapping clients"),
+        "to their throughput",
+        "at most of the time of a run with the paper's delays",
+    )
+    aged = {
+        each.backend for series in NEW_SPACES for each in run.find("settle", AGING, series=series)
+    }
+    rows = tuple(_row(run, each) for each in backends if each in aged)
+    return Printed(AGING, "What aging adds", heads, rows, 2)
+
+
+def _row(run: Run, backend: str) -> tuple[str, ...]:
+    """The workload of the paper's figure, or the nearest that was measured."""
+    pairs = [
+        min(
+            (
+                pair
+                for pair in against_fresh(run, *compared, entry="Null")
+                if pair[1].backend == backend
+            ),
+            key=_from_printed,
+            default=None,
+        )
+        for compared in COMPARED
+    ]
+    near = next((pair for pair in pairs if pair), None)
+    return (
+        backend,
+        "30 % by 3 000 operations (NullIO)",
+        "31 %",
+        f"{whole(near[1].parameters['aged by'])} operations" if near else "-",
+        *(told_added(*pair) if pair else "-" for pair in pairs),
+        next((f"{100 * share:.0f} %" for share in sorted(shares(run, backend))[-1:]), "-"),
+    )
+
+
+def _from_printed(pair: tuple[Measure, Measure]) -> int:
+    return abs(int(pair[1].parameters["aged by"]) - PRINTED_WORKLOAD)

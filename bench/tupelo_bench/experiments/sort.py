@@ -1,0 +1,284 @@
+"""`bench sort`: parallel insertion sort, by a space and by calls to workers.
+
+Ahuja, Eggen, Jha: A performance evaluation of distributed algorithms on shared memory and message
+passing middleware platforms, 2005. A master splits n numbers into P parts, P workers sort them, the
+master merges. Splitting an O(n²) sort cuts the work itself by P; the work-normalised speed-up
+counts only what is left after that. (So it is the same number as the efficiency, which is speed-up
+by P; the efficiency that is left of it is speed-up by P².)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tupelo_bench.backends.base import Backend, Peer
+from tupelo_bench.backends.calls import Caller, NativeCaller
+from tupelo_bench.backends.space_calls import SCHEMA, SPACE
+from tupelo_bench.experiments import native
+from tupelo_bench.experiments.base import OURS, Experiment
+from tupelo_bench.experiments.checked import check_sorted
+from tupelo_bench.experiments.insertion import insertion_sort, is_compiled, prepare
+from tupelo_bench.experiments.rpc.calls import calls
+from tupelo_bench.harness.record import Measure
+from tupelo_bench.harness.runner import Job
+from tupelo_bench.harness.workers import WrongResultError
+from tupelo_bench.report.figure import Figure, lines
+from tupelo_bench.report.printed import Printed
+from tupelo_bench.report.tables import mean_of
+from tupelo_bench.report.units import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    from tupelo_bench.backends.calls import Client
+    from tupelo_bench.harness.record import Run
+    from tupelo_bench.harness.runner import Options, Stage
+    from tupelo_bench.harness.workers import Bench
+
+SIZES = (8 << 10, 16 << 10, 32 << 10, 64 << 10)
+WORKERS = (1, 2, 4, 8)
+DTYPE = "i8"
+RESPONSE = "response time"
+WARM_UP = 100  # calls, where time is short
+
+# Milliseconds of 2005, for 1, 2, 4 and 8 workers.
+JAVASPACES = {
+    8 << 10: (4_636, 3_726, 3_451, 3_573),
+    16 << 10: (10_744, 6_701, 4_898, 4_465),
+    32 << 10: (34_223, 17_529, 10_459, 7_488),
+    64 << 10: (128_508, 47_488, 20_003, 12_056),
+}
+CORBA = {
+    8 << 10: (7_947, 6_438, 5_941, 6_399),
+    16 << 10: (14_747, 8_839, 7_395, 7_263),
+    32 << 10: (39_599, 18_816, 11_097, 9_282),
+    64 << 10: (139_199, 66_365, 35_280, 20_119),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell."""
+
+    size: int
+    workers: int
+    seed: int
+    warm_up: int
+    """Calls that come before the one that counts, of all workers together."""
+
+    def numbers(self) -> np.ndarray:
+        """What is to be sorted."""
+        import numpy as np
+
+        return np.random.default_rng(self.seed).integers(1, 1 << 31, self.size, DTYPE)
+
+    @classmethod
+    def of(cls, stage: Stage, size: int, workers: int) -> Plan:
+        """That of a repeat."""
+        # A call is a put and a take of the master.
+        warm_up = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up // 2)
+        return cls(size, workers, stage.seed, warm_up)
+
+
+class Sort(Experiment):
+    """Parallel insertion sort."""
+
+    name = "sort"
+    title = "Parallel insertion sort"
+    source = (
+        "Ahuja, Eggen, Jha: A performance evaluation of distributed algorithms on shared memory"
+        " and message passing middleware platforms, 2005"
+    )
+    question = "How much faster do P workers sort, and does the way to tell them matter?"
+    share = 0.1
+    weights: ClassVar = {"grpc": 2.0}
+    main = (RESPONSE, "speed-up", "work-normalised speed-up")
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        return [
+            peer
+            for peer in all_peers
+            if not (peer.one_process or peer.name == "sqlite-durable")
+            and (
+                issubclass(peer, Backend | NativeCaller)
+                or (issubclass(peer, Caller) and peer.bytes_max is None)
+            )
+        ]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        is_native = issubclass(peer, NativeCaller)
+        language = "C" if is_native or is_compiled() else "Python"
+        run = once_natively if is_native else once
+        return [
+            Job(
+                {"size": size, "workers": workers, "sort": language},
+                partial(run, size=size, workers=workers),
+                "sort",
+                SCHEMA,
+                (SPACE,),
+                4 * 8 * size,
+                weight=1 + size / SIZES[0] / workers,
+                # The ends of the curves come first.
+                rank=0 if size in SIZES[::3] and workers in WORKERS[::3] else 1,
+            )
+            for size in ((1 << 10,) if options.quick else SIZES)
+            for workers in ((1, 2) if options.quick else WORKERS)
+        ]
+
+    def derive(self, run: Run) -> list[Measure]:
+        """Speed-up and efficiency: ratios of the mean response times.
+
+        A value each, without repeats: a spread would have to be that of both times, and what is
+        significant is told of the times themselves. A mean of ratios would be larger.
+        """
+        found = []
+        times = {
+            (measure.backend, measure.parameters["size"], measure.parameters["workers"]): measure
+            for measure in run.find(self.name, RESPONSE)
+        }
+        for (backend, size, workers), measure in times.items():
+            alone = times.get((backend, size, 1))
+            if alone is None:
+                continue
+            alone_s = alone.summary.mean
+            for metric, divisor in (
+                ("speed-up", 1),
+                ("efficiency", workers),
+                ("work-normalised speed-up", workers),
+                ("work-normalised efficiency", workers**2),
+            ):
+                value = [alone_s / measure.summary.mean / divisor]
+                found.append(
+                    Measure(self.name, backend, measure.parameters, metric, "", value, derived=True)
+                )
+        return found
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        sizes = sorted({measure.parameters["size"] for measure in run.of(self.name)})
+        for metric in (RESPONSE, "speed-up", "work-normalised speed-up"):
+            for size in sizes:
+                title = f"{whole(size)} numbers: {metric}"
+                log_y = metric == RESPONSE
+                fixed = {"size": size}
+                found.append(
+                    lines(run, self.name, metric, "workers", fixed=fixed, title=title, log_y=log_y)
+                )
+        return found
+
+    def printed(self, run: Run) -> list[Printed]:
+        columns = (OURS, "javaspaces", "grpc", "omniorb")
+        rows = []
+        for size in SIZES:
+            for place, workers in enumerate(WORKERS):
+                measures = run.find(self.name, RESPONSE, size=size, workers=workers)
+                here = {m.backend: mean_of(m) for m in measures}
+                rows.append(
+                    (
+                        f"{size // 1024}K, {workers} workers",
+                        *(f"{whole(table[size][place])} ms" for table in (JAVASPACES, CORBA)),
+                        *(here.get(column, "-") for column in columns),
+                    )
+                )
+        heads = ("", "JavaSpaces", "CORBA", *columns)
+        return [Printed(RESPONSE, "Response time, as printed and here", heads, tuple(rows), 2)]
+
+
+def once(stage: Stage, size: int, workers: int) -> None:
+    """One repeat: the workers, and the master as the last process."""
+    plan = Plan.of(stage, size, workers)
+    _, profilers = stage.run(*[(worker, (stage.peer,))] * workers, (master, (stage.peer, plan)))
+    stage.note(RESPONSE, "s", [profilers[-1].tracks[RESPONSE].total_s])
+
+
+def once_natively(stage: Stage, size: int, workers: int) -> None:
+    """The same by programs that time themselves: the way from the master to its own is left out."""
+    plan = Plan.of(stage, size, workers)
+    _, profilers = stage.run(
+        *[(native.serve, (stage.peer,))] * workers, (native_master, (stage.peer, plan))
+    )
+    stage.note(RESPONSE, "s", [profilers[-1].tracks[RESPONSE].total_s])
+
+
+def worker(bench: Bench, peer: Any) -> None:
+    """Sort what comes."""
+    import numpy as np
+
+    prepare()
+    servant = calls(peer).servant(bench.number)
+    bench.start.wait()
+    bench.start.wait()  # the master has connected
+    servant.serve(lambda part: insertion_sort(np.frombuffer(part, DTYPE)).tobytes())
+
+
+def master(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Split, ask, merge, check."""
+    import numpy as np
+
+    numbers = plan.numbers()
+    bench.start.wait()
+    client: Client = calls(peer).client(plan.workers)
+    bench.start.wait()
+    warm(plan, client.call_many)
+    with bench.profiler.time(RESPONSE):
+        parts = client.call_many([p.tobytes() for p in np.array_split(numbers, plan.workers)])
+        answers = [np.frombuffer(part, DTYPE) for part in parts]
+        together = merged(answers)
+    check_sorted(answers, together, numbers)
+    client.stop(plan.workers)
+    client.close()
+
+
+def warm(plan: Plan, call_many: Callable[[list[bytes]], list[bytes]]) -> None:
+    """Have a part of one number sorted by each, again and again.
+
+    In the one call that counts, whoever connects at the first call, or compiles itself, would be
+    timed doing so.
+    """
+    import numpy as np
+
+    parts = [np.array([1], DTYPE).tobytes()] * plan.workers
+    for _ in range(max(1, plan.warm_up // plan.workers)):
+        answers = call_many(parts)
+        if answers != parts:
+            message = f"a part of one number came back as {answers!r:.100}"
+            raise WrongResultError(message)
+
+
+def native_master(bench: Bench, peer: NativeCaller, plan: Plan) -> None:
+    """Split, have a program ask, merge, check."""
+    import numpy as np
+
+    numbers = plan.numbers()
+    bench.start.wait()
+    client = peer.client(plan.workers)
+    warm(
+        plan,
+        lambda parts: [
+            answer.tobytes()
+            for answer in client.sort([np.frombuffer(part, DTYPE) for part in parts])[0]
+        ],
+    )
+    begin = perf_counter_ns()
+    parts = np.array_split(numbers, plan.workers)
+    split_ns = perf_counter_ns() - begin
+    answers, asked_ns = client.sort(parts)
+    begin = perf_counter_ns()
+    together = merged(answers)
+    bench.profiler.add(RESPONSE, split_ns + asked_ns + perf_counter_ns() - begin)
+    check_sorted(answers, together, numbers)
+    client.stop()
+
+
+def merged(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Sorted parts as one."""
+    import numpy as np
+
+    together = np.concatenate(parts)
+    together.sort(kind="stable")  # which finds the sorted runs, and merges them
+    return together

@@ -1,0 +1,14 @@
+"""Runs the cells of experiments, one after the other, within a budget, and records what comes out.
+
+A `Job` is one backend at one set of parameters, a cell. It is repeated; each repeat gets fresh
+spaces and a seed of its own. `budget` shares the time among the blocks, whose jobs have a server in
+common, and each block is the `turn` of one peer.
+"""
+
+from tupelo_bench.harness.runner.blocks import Runner
+from tupelo_bench.harness.runner.job import Block, Job
+from tupelo_bench.harness.runner.options import REPEATS_MIN, Options
+from tupelo_bench.harness.runner.server import started
+from tupelo_bench.harness.runner.stage import Stage
+
+__all__ = ["REPEATS_MIN", "Block", "Job", "Options", "Runner", "Stage", "started"]

@@ -1,0 +1,49 @@
+"""Which systems take no part in which experiment, and why.
+
+What could not be measured in a run is in its record. This is what no run measures, since it would
+tell nothing or can not be: a table, which the tests compare with what the experiments ask for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo_bench.report.tables import Table
+
+if TYPE_CHECKING:
+    from tupelo_bench.harness.record import Run
+
+CALLS = "carries calls, and holds no tuples"
+ONE_PROCESS = "is within one process, which no other can reach"
+DURABLE = "is sqlite with a sync at each commit: `settle` shows what that costs"
+NATIVE = "its loop is C++ and times itself, request after request: it can do no other pattern"
+
+ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
+    (("mem", "settle", "cases"), "", ("udp", "grpc", "omniorb"), CALLS),
+    (("mem", "cases", "rpc", "sort"), "", ("sqlite-durable",), DURABLE),
+    (("settle", "cases", "rpc", "sort"), "", ("tupelo-mem", "rinda-inside"), ONE_PROCESS),
+    (("sort",), "", ("udp",), "a part of the numbers does not fit into a datagram"),
+    (("rpc",), "open loop", ("omniorb",), NATIVE),
+    (("rpc",), "one to many", ("omniorb",), NATIVE),
+    (("rpc",), "undirected", ("omniorb",), NATIVE),
+    (("settle",), "remote clients", ("all",), "everything is on one host"),
+    (("settle",), "durable", ("all but sqlite",), "the others sync nothing to a disk"),
+    (
+        ("cases",),
+        "search by success factor",
+        ("all but tupelo-shm",),
+        "the order is that of the client, whatever the system: one shows it",
+    ),
+)
+"""Experiments, the part of them if it is not all, the systems, the reason."""
+
+
+def absent(run: Run) -> Table:
+    """A line per experiment that was run, and reason."""
+    rows = tuple(
+        (experiment, part, ", ".join(systems), why)
+        for experiments, part, systems, why in ABSENT
+        for experiment in experiments
+        if run.of(experiment)
+    )
+    return Table("Takes no part", ("experiment", "", "systems", "why"), rows)

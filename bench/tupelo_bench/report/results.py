@@ -1,0 +1,228 @@
+"""The results as a page of Markdown (`README.md` beside `run.json`), made from the record alone.
+
+So no figure in it can differ from the run: what people write about the results links to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo_bench.experiments.mem.client import BRIDGE
+from tupelo_bench.experiments.round_trips import QUANTILES
+from tupelo_bench.experiments.rpc.load import OWN_LOAD, RATE_REACHED, SAME_LOAD, UNDER_LOAD
+from tupelo_bench.harness.parameters import told
+from tupelo_bench.harness.placement import PLACEMENTS
+from tupelo_bench.report import drawing
+from tupelo_bench.report.absent import absent
+from tupelo_bench.report.faster import faster_peers
+from tupelo_bench.report.questions import questions
+from tupelo_bench.report.questions.grids import text
+from tupelo_bench.report.tables import Table, mean_of, repeats
+from tupelo_bench.report.targets import targets
+from tupelo_bench.report.undrawn import undrawn
+from tupelo_bench.report.units import quantity
+from tupelo_bench.report.words import HOW_DRAWN, words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from tupelo_bench.experiments.base import Experiment
+    from tupelo_bench.harness.record import Measure, Run
+    from tupelo_bench.report.questions.question import Key
+
+HEAD = """# Results
+
+Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The page](report.html)
+has all figures in one file, and all means with their standard deviations; [run.csv](run.csv) has a
+line per measure. What a cell is, and other words, stands [below](#words); what it all means, in
+`docs/benchmarks.md` of Tupelo.
+"""
+SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
+far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
+200 in the next, the mean is of none of them. Least and greatest of all samples are in the CSV.
+A tilde before a ratio says that the two do not differ significantly (Mann-Whitney over the repeats,
+0.05), or differ the other way round, as where one repeat that stood still makes the mean; a
+question mark, that there are too few to tell. Of many comparisons more than one in twenty comes out
+as a difference by chance: the repeats of a cell follow each other, and systems are measured one
+after the other, so what the machine does slowly is the same for all of them.
+"""
+
+
+def markdown(
+    run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str, str]]
+) -> str:
+    """The page; `figures` are those that were drawn: title, file, and what is to be known."""
+    parts = [HEAD, *_run(run), SIGNS]
+    verdicts = targets(run)
+    if verdicts.rows and not run.quick:
+        parts += ["## What it was to show", table(verdicts)]
+    asked = questions(run, experiments)
+    if asked:
+        parts.append("## The questions of the literature")
+    for question in asked:
+        parts += [f"### {question.title}", question.how]
+        parts += [f"{each.title}:\n\n{table(each)}" for each in question.tables]
+    parts += _under_load(run)
+    shown = {key for question in asked for key in question.printed}
+    parts += _printed(run, experiments, shown)
+    parts += ["## Where a peer is faster", _faster(run)]
+    parts += ["## Figures", HOW_DRAWN]
+    for title, file, note in figures:
+        parts += [f"![{title}]({file})", *([note] if note else [])]
+    parts += _undrawn(run, experiments)
+    parts += ["## Not measured", _not_measured(run), *_absent(run)]
+    parts += ["## How each is driven", _driven(run), *_bridges(run)]
+    parts += ["## Words", table(words(run))]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def table(of: Table) -> str:
+    """A table in Markdown."""
+    lines = [of.heads, tuple(["---"] + ["---:"] * (len(of.heads) - 1)), *of.rows]
+    return "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+
+
+def _escaped(cell: str) -> str:
+    """A cell as one line that shows what it says, also if that is the traceback of a failure."""
+    line = " / ".join(part.strip() for part in cell.splitlines() if part.strip())
+    return line.replace("<", "&lt;").replace("|", "\\|").replace("~", "\\~")
+
+
+def _run(run: Run) -> Iterator[str]:
+    machine = run.machine
+    virtual = ", virtual" if machine["virtual"] else ""
+    if run.quick:
+        yield "**A quick run: no figure here is a result.**"
+    versions = ", ".join(f"{name} {v}" for name, v in sorted(run.versions.items()) if v)
+    yield (
+        f"`{' '.join(run.command)}`, begun {run.begin}, {run.duration_s / 60:.0f} minutes, seed"
+        f" {run.seed}, on {machine['processor']}, {len(machine['processors'])} processors{virtual},"
+        f" {quantity(machine['memory_bytes'], 'bytes')} of memory, {machine['kernel']}, with a load"
+        f" of {machine['load_1min']} when it began. {versions}."
+    )
+    places = [f"{name}: {'; '.join(where)}" for name, where in run.placements.items()]
+    yield f"Processors: {'. '.join(places)}."
+    yardsticks = tuple(
+        (
+            f"{m.metric} {told(m.parameters)}".rstrip(),
+            *(quantity(value, m.unit) for value in (m.summary.mean, m.summary.median)),
+            *(quantity(value, m.unit) for value in (m.summary.least, m.summary.greatest)),
+        )
+        for m in run.of("yardsticks")
+    )
+    yield table(Table("", ("yardstick", "mean", "median", "least", "greatest"), yardsticks))
+    yield table(repeats(run))
+
+
+def _under_load(run: Run) -> Iterator[str]:
+    """The quantiles of the open loops, the peers with the shortest tail first."""
+    quantiles = {name: f"{UNDER_LOAD} {name}" for name, _ in QUANTILES}
+    first = True
+    for where in PLACEMENTS:
+        for load in (OWN_LOAD, SAME_LOAD):
+            fixed = {"placement": where, "load": load}
+            found = {
+                name: {m.backend: m for m in run.find("rpc", metric, **fixed)}
+                for name, metric in quantiles.items()
+            }
+            rates = {m.backend: m for m in run.find("rpc", RATE_REACHED, **fixed)}
+            tail = sorted(found["p99"].values(), key=lambda measure: measure.summary.mean)
+            if not tail:
+                continue
+            if first:
+                yield "## Latency under load"
+                yield (
+                    "A call of 256 bytes in an open loop, counted from when it was due. Means of"
+                    " the repeats' quantiles; their histograms, merged, are in the record."
+                )
+                first = False
+            rows = tuple(
+                (
+                    m.backend,
+                    text(rates.get(m.backend)),
+                    *(text(of[m.backend]) for of in found.values()),
+                )
+                for m in tail
+            )
+            heads = ("", "requests answered", *quantiles)
+            yield f"Rate: {load}; client and server {where}:\n\n{table(Table('', heads, rows))}"
+
+
+def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[Key]) -> Iterator[str]:
+    """What the publications print, beside ours, where it does not stand above."""
+    found = [
+        (experiment, printed)
+        for experiment in experiments
+        if run.of(experiment.name)
+        for printed in experiment.printed(run)
+        if (experiment.name, printed.key) not in shown
+    ]
+    if found:
+        yield "## As printed, and here"
+    for experiment, printed in found:
+        yield f"### {printed.title}"
+        yield (
+            f"After {experiment.source}. The first {printed.columns_printed} columns are as"
+            " printed, on the machines of their time."
+        )
+        yield table(Table(printed.title, printed.heads, printed.rows))
+
+
+def _faster(run: Run) -> str:
+    text, found = faster_peers(run)
+    return f"{text}\n\n{table(found)}" if found.rows else text
+
+
+def _undrawn(run: Run, experiments: Sequence[Experiment]) -> Iterator[str]:
+    if lacking := drawing.missing():
+        yield f"None is drawn: {lacking}."
+    found = undrawn(run, experiments)
+    if found.rows:
+        yield f"### {found.title}"
+        yield table(found)
+
+
+def _not_measured(run: Run) -> str:
+    """A row per experiment, backend and reason, with the first of the cells."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for remark in run.remarks:
+        cell = f"{told(remark.parameters)}: {remark.text}" if remark.parameters else remark.text
+        grouped.setdefault((remark.experiment, remark.backend, remark.why), []).append(cell)
+    if not grouped:
+        return "Nothing was left out."
+    rows = tuple((*key, str(len(cells)), cells[0]) for key, cells in grouped.items())
+    return table(Table("", ("experiment", "backend", "why", "cells", "the first of them"), rows))
+
+
+def _absent(run: Run) -> Iterator[str]:
+    found = absent(run)
+    if found.rows:
+        yield f"### {found.title}"
+        yield table(found)
+
+
+def _driven(run: Run) -> str:
+    rows = tuple((name, run.versions.get(name, ""), how) for name, how in run.notes.items())
+    return table(Table("", ("", "version", ""), rows))
+
+
+def _bridges(run: Run) -> Iterator[str]:
+    """What the way into another language costs, by the entry with which it costs least and most."""
+    by_backend: dict[str, list[Measure]] = {}
+    for measure in run.of("mem"):
+        if measure.metric == BRIDGE:
+            by_backend.setdefault(measure.backend, []).append(measure)
+    if not by_backend:
+        return
+    yield "### The way into another language"
+    yield (
+        "What it takes to go there from Python and back with an entry, without an operation. It is"
+        " in no time of `mem`, where the loop is over there; in `settle` one way has a hundred"
+        " objects; in the other experiments it is a part of each operation of these systems."
+    )
+    rows = []
+    for backend, measures in by_backend.items():
+        ordered = sorted(measures, key=lambda measure: measure.summary.mean)
+        ends = (ordered[0], ordered[-1])
+        rows.append((backend, *(f"{mean_of(m)}, {m.parameters['entry']}" for m in ends)))
+    yield table(Table("", ("", "least", "most"), tuple(rows)))

@@ -1,0 +1,90 @@
+"""The words of the tables, and how to read the figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo_bench.report.tables import Table
+
+if TYPE_CHECKING:
+    from tupelo_bench.harness.record import Run
+
+HOW_DRAWN = (
+    "Bars and marks are means, the lines on them standard deviations of all samples; those that"
+    " would reach zero on a logarithmic axis end at a tenth of the mean. In latency under load a"
+    " line ends where one request is all that was slower, and the rate stands behind the name."
+)
+EVERYWHERE = (
+    ("cell", "an experiment with certain parameters, on one system: a row of `run.csv`"),
+    ("repeat", "a cell once more, with new processes and spaces, and random numbers of its own"),
+    ("apart, together, free", "client and server on a processor each, both on one, all on any"),
+    ("over budget", "the cell needed more than its share of the time that the run was given"),
+    ("repeat stopped", "the time was over before a repeat had ended; the cell has those before it"),
+)
+OF_EXPERIMENTS = {
+    "mem": (
+        ("cycle", "a hundred puts, then as many takes; each half is a sample"),
+        ("fill", "tuples that were there before, and stay"),
+        ("key first, key last", "a take names one field, the first or the last; the rest is open"),
+        ("bridge", "the way from Python into the other language and back, without an operation"),
+    ),
+    "settle": (
+        ("phase", "what a client does without a pause: writes all its objects, or takes as many"),
+        ("round", "both phases, and a pause between them"),
+        ("response time", "of a round of a client, without the pause"),
+        ("paper", "the series with the delays of the paper, in which clients hardly meet today"),
+        ("overlapping", "the series in which a client begins half a phase after the one before"),
+        ("paper aged", "the clients of the series paper, in a space as the next line says"),
+        ("aged", "in a space that so many operations had populated before the clients began"),
+        ("knee", "clients beyond which the response time rises and throughput hardly does"),
+    ),
+    "cases": (
+        ("local, remote", "of the process's own space; of that of the master or another worker"),
+        (
+            "reading",
+            (
+                "getting tuples, also by removing them; in the password search and sorting the"
+                " master's takes are local reading, in the others they are not timed"
+            ),
+        ),
+        ("withdrawing", "removing what was put for oneself, or searched for"),
+        ("search", "from when a worker begins to look for a tuple to when it has it"),
+        (
+            "search median",
+            (
+                "of all searches of a repeat: without the first ones, in which Tupelo builds its"
+                " index (others are told the keys before), and which are in the mean"
+            ),
+        ),
+        ("visited nodes", "spaces that a search has looked into; again counts again"),
+        (
+            "total",
+            (
+                "from when the first process goes on (in sorting and by blocks: the master) to the"
+                " master's result"
+            ),
+        ),
+        ("coordination", "share of the total that operations take, without the waiting in them"),
+        ("uniform, B-1", "the rows of the second matrix lie at all workers, or all at one"),
+        ("round robin", "a search asks the spaces in the order of the list"),
+        ("success factor", "a search asks first where most were found"),
+    ),
+    "rpc": (
+        ("open loop", "requests are due at a fixed rate, whether or not the last is answered"),
+        ("half of its own", "half of the rate that the system reached when asked without pause"),
+    ),
+    "sort": (
+        ("sort", "what the workers' loop is written in: C everywhere, so that columns compare"),
+        ("work-normalised", "without what smaller parts save: P of them are a P-th of the work"),
+    ),
+}
+
+
+def words(run: Run) -> Table:
+    """What is said of parameters and metrics in few letters, of the experiments that were run."""
+    there = {measure.experiment for measure in run.measures}
+    rows = list(EVERYWHERE)
+    for name, own in OF_EXPERIMENTS.items():
+        if name in there:
+            rows += own
+    return Table("Words", ("word", "what it means here"), tuple(rows))
