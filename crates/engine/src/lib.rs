@@ -44,5 +44,6 @@ pub use protocols::subscription::{EVENT_BYTES_MAX, EVENTS_MAX, Event, Subscripti
 pub use protocols::transaction::{End as TransactionEnd, Transaction};
 pub use recovery::full::Limits;
 pub use store::Engine;
+pub use store::change::{Attempts, Change, JournalStat, Kept, KeptTerms};
 pub use tupelo_tuple::{Order, WhenFull};
 pub use waiters::events::{EventKind, SubscribeTerms};

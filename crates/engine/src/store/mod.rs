@@ -6,6 +6,7 @@
 pub(crate) mod arena;
 pub(crate) mod blocks;
 pub(crate) mod callbacks;
+pub(crate) mod change;
 pub(crate) mod classes;
 pub(crate) mod count;
 pub(crate) mod extension;
