@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::lock::LockLine;
 use crate::log::ScopeTag;
 use crate::memory::Memory;
+use crate::section::Note;
 use crate::stay::Stays;
 use crate::thread::Thread;
 
@@ -37,6 +38,8 @@ pub(crate) struct Desk {
     pub(crate) first: LockLine<'static>,
     /// Those that were taken after it, in ascending order. Keeps its memory for the next section.
     pub(crate) others: ManuallyDrop<Vec<LockLine<'static>>>,
+    /// What the section's owner has noted since the last commit. Keeps its memory for the next section.
+    pub(crate) notes: ManuallyDrop<Vec<Note>>,
     /// Stores logged so far.
     pub(crate) count: u32,
     /// How far the view reached before the log was full; 0 if it is not.
@@ -69,6 +72,7 @@ impl Desk {
             focus: ScopeTag::NONE,
             first: LockLine::of_nothing(),
             others: ManuallyDrop::new(Vec::new()),
+            notes: ManuallyDrop::new(Vec::new()),
             count: 0,
             overflow: 0,
             stays: Stays::NONE,
@@ -181,6 +185,8 @@ impl Drop for Hold<'_> {
             let mut desk = unsafe { Box::from_raw(self.desk.as_ptr()) };
             // SAFETY: the box goes, and the vector with it.
             unsafe { ManuallyDrop::drop(&mut desk.others) };
+            // SAFETY: as above.
+            unsafe { ManuallyDrop::drop(&mut desk.notes) };
             return;
         }
         self.view.forgive();
@@ -195,5 +201,7 @@ pub(crate) fn forget() {
     let desk = unsafe { &mut *desk };
     // SAFETY: the desk is replaced, so nobody uses the vector again.
     unsafe { ManuallyDrop::drop(&mut desk.others) };
+    // SAFETY: as above.
+    unsafe { ManuallyDrop::drop(&mut desk.notes) };
     *desk = Desk::bare();
 }

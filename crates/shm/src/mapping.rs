@@ -103,7 +103,7 @@ impl Mapping {
 
     /// The number of the mapping, which no other one of this process ever has.
     #[inline]
-    pub(crate) const fn number(&self) -> u64 {
+    pub const fn number(&self) -> u64 {
         self.number
     }
 

@@ -42,6 +42,18 @@ pub struct Section<'m> {
 
 const _: () = assert!(size_of::<Section<'static>>() == size_of::<usize>());
 
+/// Something that a section has changed, in words of its owner's: they mean nothing here. Kept with the section for
+/// whoever commits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What happened.
+    pub kind: u32,
+    /// To which block.
+    pub reference: u32,
+    /// More of it.
+    pub number: u64,
+}
+
 impl<'m> Section<'m> {
     /// Locks `scope` for the calling thread.
     ///
@@ -288,6 +300,41 @@ impl<'m> Section<'m> {
         liveness::note(self.desk.view.base(), Event::Returned { first, granules });
     }
 
+    /// Keeps `note` for whoever commits the section: it is forgotten where the section is rolled back. Noted after the change
+    /// itself, since a section that has changed nothing has nothing to roll back.
+    #[inline]
+    pub fn note(&mut self, note: Note) {
+        debug_assert!(self.desk.count != 0 || !self.sound(), "noted before the change");
+        self.desk.notes.push(note);
+    }
+
+    /// Whether anything is noted.
+    #[inline(always)]
+    pub fn has_notes(&self) -> bool {
+        !self.desk.notes.is_empty()
+    }
+
+    /// Gives the notes to who is about to commit, which none may be left at; its [`Section::reuse_notes`] saves the next
+    /// section an allocation.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut *self.desk.notes)
+    }
+
+    /// Takes the memory of notes back that are done with.
+    pub fn reuse_notes(&mut self, mut notes: Vec<Note>) {
+        notes.clear();
+        *self.desk.notes = notes;
+    }
+
+    /// Leaves the scope that was entered last, which is not the only one, after a commit: what follows may enter scopes that
+    /// come before it.
+    pub fn leave_last(&mut self) {
+        debug_assert!(self.desk.count == 0, "left before the commit");
+        if let Some(line) = self.desk.others.pop() {
+            lock::release(self.desk.thread, line);
+        }
+    }
+
     /// Adds to a word that others can reach, wrapping.
     #[inline(always)]
     pub fn add<const N: usize>(&mut self, span: Span<'m, N>, at: usize, change: i32) {
@@ -326,6 +373,7 @@ impl<'m> Section<'m> {
     /// Commits a section that is [sound](Section::sound).
     #[inline(always)]
     pub(crate) fn seal(&mut self) {
+        debug_assert!(!self.has_notes(), "committed beside the one place that tells of changes");
         compiler_fence(Ordering::SeqCst);
         log::set_count(self.desk.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
@@ -413,6 +461,7 @@ impl<'m> Section<'m> {
         liveness::discard(self.desk.view.base());
         self.desk.count = 0;
         self.desk.overflow = 0;
+        self.desk.notes.clear();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The clock that leases, claims and timers go by (rule L4).
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tupelo_shm::clock;
 
@@ -39,6 +39,23 @@ pub(crate) fn moments(now_ns: u64, after: Duration) -> (u64, u64) {
 pub(crate) fn coarse_moment_in(after: Duration) -> u64 {
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
     (clock::monotonic_coarse_ns() / 1_000_000).saturating_add(after_ms)
+}
+
+/// The time by the wall clock, in nanoseconds since 1970; 0 before that.
+pub(crate) fn wall_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What the wall clock will show when the monotonic one shows `monotonic_ms`, if nobody sets it.
+pub(crate) fn wall_ns_of(monotonic_ms: u64) -> u64 {
+    let then_ns = monotonic_ms.saturating_mul(1_000_000);
+    let (now_ns, wall_ns) = (clock::monotonic_ns(), wall_ns());
+    if then_ns < now_ns {
+        wall_ns.saturating_sub(now_ns - then_ns)
+    } else {
+        wall_ns.saturating_add(then_ns - now_ns)
+    }
 }
 
 /// How long it is until `due_ms`, rounded down: what was said to be so long is never shown as longer.

@@ -86,6 +86,15 @@ pub enum Error {
     Template(Box<str>),
     /// The system refused something.
     System(Box<str>),
+    /// The ring of the journal is full, and nobody drains it.
+    JournalFull {
+        /// So many bytes were to be free.
+        bytes: u64,
+        /// Bytes of the ring.
+        journal_bytes: u64,
+    },
+    /// What a durable space is kept in refused something.
+    Storage(Box<str>),
     /// What the memory below said.
     Memory(Box<tupelo_shm::Error>),
     /// Something must be had first; never leaves the engine.
@@ -171,6 +180,11 @@ pub enum Need {
     EventRoom {
         /// The cell of the subscription.
         cell: u32,
+        /// So many.
+        bytes: u32,
+    },
+    /// Free bytes in the ring of the journal.
+    JournalRoom {
         /// So many.
         bytes: u32,
     },
@@ -276,7 +290,13 @@ impl fmt::Display for Error {
                 "the tuple of this lease is in somebody's hands (handed to a take, claimed, or taken in an open \
                  transaction)",
             ),
-            Self::Template(problem) | Self::System(problem) => f.write_str(problem),
+            Self::JournalFull { bytes, journal_bytes } => write!(
+                f,
+                "the journal has no room: {bytes} of its {journal_bytes} bytes are needed, and nobody drains it"
+            ),
+            Self::Template(problem) | Self::System(problem) | Self::Storage(problem) => {
+                f.write_str(problem)
+            }
             Self::Memory(error) => error.fmt(f),
             Self::Need(need) => write!(f, "missing {need:?}"),
         }

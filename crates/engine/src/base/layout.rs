@@ -10,6 +10,7 @@
 //! | cells | one per blocked caller |
 //! | raised | a bit per cell, for those who wait by a bell |
 //! | extents | who owns each 64 KiB of the arena, and which are free |
+//! | journal | the ring of a journalled space; no bytes in others |
 //! | arena | the tuples themselves |
 //!
 //! Every region but the arena has a fixed maximum (rule B2) and is sparse: pages cost memory when used.
@@ -82,9 +83,23 @@ pub(crate) mod head {
     pub(crate) const ARENA: usize = line(7);
     /// The right to sweep. Locked before all others, and never waited for.
     pub(crate) const SWEEP_SCOPE: u32 = scope(10);
+    /// The lock of the journal: the last one of all, held from when a section appends until it is over.
+    pub(crate) const JOURNAL_SCOPE: u32 = scope(13);
+    /// The right to drain the journal. Held while nothing else is, and nothing is stored under it.
+    pub(crate) const DRAIN_SCOPE: u32 = scope(14);
     /// All locks but the stripes'.
-    pub(crate) const SCOPES: [u32; 6] =
-        [WIDE_SCOPE, REGISTRY_SCOPE, CELLS_SCOPE, ARENA_SCOPE, QUOTA_SCOPE, SWEEP_SCOPE];
+    pub(crate) const SCOPES: [u32; 8] = [
+        WIDE_SCOPE,
+        REGISTRY_SCOPE,
+        CELLS_SCOPE,
+        ARENA_SCOPE,
+        QUOTA_SCOPE,
+        SWEEP_SCOPE,
+        JOURNAL_SCOPE,
+        DRAIN_SCOPE,
+    ];
+    /// Words about the journal.
+    pub(crate) const JOURNAL: usize = line(12);
     /// Words that are set at creation, or by atomic operations alone.
     pub(crate) const SPACE: usize = line(8);
     /// Words about the time: the same.
@@ -174,19 +189,25 @@ pub(crate) struct Layout {
     /// Offset of the arena.
     pub(crate) arena: usize,
     bitmap: usize,
+    /// Offset of the ring of the journal.
+    pub(crate) journal: usize,
+    /// Bytes of it: pages; 0 if the space is not journalled.
+    pub(crate) journal_bytes: usize,
 }
 
 impl Layout {
-    /// The layout of a space whose tuples may have `extents_max` extents.
-    pub(crate) const fn new(extents_max: u32) -> Self {
+    /// The layout of a space whose tuples may have `extents_max` extents, with a journal of `journal_bytes`, 0 for none.
+    pub(crate) const fn new(extents_max: u32, journal_bytes: usize) -> Self {
         let for_logs = extents_max.saturating_mul(LOG_SHARE);
         let for_logs = if for_logs < LOG_EXTENTS_MAX { for_logs } else { LOG_EXTENTS_MAX };
         let extents_all = extents_max.saturating_add(for_logs);
         let table_bytes = (extents_all as usize * EXTENT_ENTRY_BYTES).next_multiple_of(PAGE);
         let bitmap = EXTENTS + table_bytes;
         let bitmap_bytes = (extents_all as usize).div_ceil(8).next_multiple_of(PAGE);
-        let arena = (bitmap + bitmap_bytes).next_multiple_of(2 << 20);
-        Self { extents_max, extents_all, arena, bitmap }
+        let journal = bitmap + bitmap_bytes;
+        let journal_bytes = journal_bytes.next_multiple_of(PAGE);
+        let arena = (journal + journal_bytes).next_multiple_of(2 << 20);
+        Self { extents_max, extents_all, arena, bitmap, journal, journal_bytes }
     }
 
     /// Bytes of address space that the whole segment needs.

@@ -1,6 +1,7 @@
 //! The engine as others see it: how a space is made and attached to, and its verbs, each a function of a lower layer.
 
 mod holding;
+mod journal;
 mod looking;
 mod many;
 mod single;
@@ -19,10 +20,11 @@ use crate::recovery::full::{Limits, WhenFull};
 use crate::recovery::sweep;
 use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
+use crate::store::journal::Journal;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
 use crate::store::spare::SpareCell;
-use crate::store::{EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
+use crate::store::{self, EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
 use crate::waiters::{cells, keep};
 
 /// How large a new space may grow, and how it is found.
@@ -69,11 +71,25 @@ impl Engine {
         mapping: &tupelo_shm::Mapping,
         limits: &Limits,
     ) -> Result<(), tupelo_shm::Error> {
-        let layout = layout_for(limits.size_bytes);
+        Self::initialise_with(mapping, limits, 0)
+    }
+
+    /// As [`Engine::initialise`], with a journal of so many bytes; 0 for none.
+    fn initialise_with(
+        mapping: &tupelo_shm::Mapping,
+        limits: &Limits,
+        journal_bytes: usize,
+    ) -> Result<(), tupelo_shm::Error> {
+        let layout = Layout::new(extents_for(limits.size_bytes), journal_bytes);
         let view = Memory::initialise(mapping, layout.arena, layout::INITIAL_BYTES)?;
         // Places to wait at, for the first who wait when the system gives no more memory.
         mapping.commit(layout::cell(0)..layout::cell(0) + PAGE)?;
         mapping.commit(layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES)?;
+        if journal_bytes != 0 {
+            mapping.commit(layout.journal..layout.journal + layout.journal_bytes)?;
+            store::journal::line(&view).init64(store::journal::BYTES, journal_bytes as u64);
+            store::journal::set_next_id(store::journal::line(&view), 1);
+        }
         space_line(&view).init(EXTENTS_MAX, layout.extents_max);
         space_line(&view).init64(TUPLES_MAX, limits.tuples_max.unwrap_or(0));
         space_line(&view).init(WHEN_FULL, limits.when_full.number());
@@ -87,7 +103,13 @@ impl Engine {
     /// [`tupelo_shm::Error::Corrupted`] if the sizes in it contradict each other.
     pub fn new(segment: Segment) -> Result<Self, Error> {
         let memory = Memory::new(Arc::clone(segment.mapping()));
-        let layout = Layout::new(space_line(&memory.view()).load(EXTENTS_MAX));
+        let journal_bytes = store::journal::line(&memory.view()).load64(store::journal::BYTES);
+        if journal_bytes > store::journal::JOURNAL_BYTES_MAX {
+            let what = "the journal is larger than it can be";
+            return Err(tupelo_shm::Error::corrupted(what).into());
+        }
+        let extents_max = space_line(&memory.view()).load(EXTENTS_MAX);
+        let layout = Layout::new(extents_max, usize::try_from(journal_bytes).unwrap_or(0));
         if layout.reserve_bytes() > segment.mapping().reserved_bytes() {
             let what = "the arena is larger than the segment";
             return Err(tupelo_shm::Error::corrupted(what).into());
@@ -104,6 +126,8 @@ impl Engine {
             memory,
             layout,
             tuples_max,
+            is_plain: tuples_max == 0 && journal_bytes == 0,
+            journal: Journal::new(journal_bytes),
             when_full,
             seed,
             shape_cache: ShapeCache::new(),
@@ -135,11 +159,16 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 26;
+const FORMAT: u64 = 27;
 
 fn layout_for(size_bytes: u64) -> Layout {
+    Layout::new(extents_for(size_bytes), 0)
+}
+
+/// Extents of a space of so many bytes.
+fn extents_for(size_bytes: u64) -> u32 {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
-    Layout::new(u32::try_from(extents).unwrap_or(u32::MAX >> 12))
+    u32::try_from(extents).unwrap_or(u32::MAX >> 12)
 }
 
 impl Drop for Engine {

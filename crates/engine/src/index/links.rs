@@ -13,7 +13,7 @@ use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, 
 use crate::store::blocks::{self, Release};
 use crate::store::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
 use crate::store::stripe::{INDEX_SET, INDEXES_MAX, RETURNS, Stripe};
-use crate::store::{Store, extension, history, key, step};
+use crate::store::{Store, changes, extension, history, key, step};
 use crate::time::{list, wheel};
 
 /// Which index slots are being built or dropped, a bit each.
@@ -105,7 +105,7 @@ pub(crate) fn link_youngest_with<'m, const K: usize>(
             let base = queue::appending(section.view(), stripe, record);
             let added = (record, tag);
             ring::append_with(section, &store.layout, stripe, index, added, (base, also))
-                .inspect_err(|_| queue::give_number_back(stripe, record))?;
+                .inspect_err(|_| queue::give_number_back(stripe))?;
         }
         _ => {
             section.set_words(also);
@@ -113,7 +113,7 @@ pub(crate) fn link_youngest_with<'m, const K: usize>(
             let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
                 link_in_several(store, section, stripe, record, fields)
             });
-            linked.inspect_err(|_| queue::give_number_back(stripe, record))?;
+            linked.inspect_err(|_| queue::give_number_back(stripe))?;
         }
     }
     if stripe.page().load(WALKING) != 0 {
@@ -187,7 +187,8 @@ fn link_back_in<'m>(
     Ok(())
 }
 
-/// Takes a record that a search in this section has found out of everything that finds it, and frees it.
+/// Takes a record that a search in this section has found out of everything that finds it, and frees it. In a space without a
+/// journal.
 #[inline(always)]
 pub(crate) fn unlink_and_free<'m>(
     store: &Store,
@@ -213,7 +214,22 @@ pub(crate) fn unlink_and_free<'m>(
     }
 }
 
-/// Frees the block of a record that is linked nowhere, and its extension.
+/// Frees the record of a tuple that is linked nowhere: the tuple is gone.
+#[inline]
+pub(crate) fn free_tuple<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<(), Error> {
+    let id = record.header.load64(record::SEQUENCE);
+    free_record_at(store, section, stripe, record)?;
+    changes::taken(store, section, id);
+    Ok(())
+}
+
+/// Frees the block of a record that is linked nowhere, and its extension. It is no tuple of the space, or not alone: a copy
+/// for a reader, a lock, one that is not put yet.
 #[inline]
 pub(crate) fn free_record<'m>(
     store: &Store,

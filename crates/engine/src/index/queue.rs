@@ -1,11 +1,11 @@
 //! The base list: the records of a stripe in the order of their puts (rule T2).
 
-use tupelo_shm::{Section, Store, View, Word};
+use tupelo_shm::{Section, Store as WordStore, View, Word};
 
 use crate::base::layout::Layout;
-use crate::store::blocks;
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record, SEQUENCE, STATE};
 use crate::store::stripe::{FIRST, LAST, LAST_RETURNED, LIVE, NEXT_SEQUENCE, Stripe};
+use crate::store::{Store, blocks, journal};
 
 /// Words that linking a record changes: two neighbours, the count, its state.
 pub(crate) const LINK_WORDS: usize = 4;
@@ -18,7 +18,7 @@ pub(crate) fn appending<'m>(
     view: &View<'m>,
     stripe: Stripe<'m>,
     record: Record<'m>,
-) -> [Store<'m>; LINK_WORDS] {
+) -> [WordStore<'m>; LINK_WORDS] {
     linking(view, stripe, record, stripe.page().load(LAST), 0)
 }
 
@@ -101,7 +101,7 @@ fn linking<'m>(
     Record { reference, header }: Record<'m>,
     previous: u32,
     next: u32,
-) -> [Store<'m>; LINK_WORDS] {
+) -> [WordStore<'m>; LINK_WORDS] {
     // The links of a record outside of the list mean nothing: no log (R2).
     const { assert!(NEXT == PREVIOUS + 4 && PREVIOUS.is_multiple_of(8)) };
     header.init64(PREVIOUS, u64::from(next) << 32 | u64::from(previous));
@@ -119,7 +119,7 @@ pub(crate) fn unlinking<'m>(
     view: &View<'m>,
     stripe: Stripe<'m>,
     header: Header<'m>,
-) -> [Store<'m>; UNLINK_WORDS] {
+) -> [WordStore<'m>; UNLINK_WORDS] {
     let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
     [
         (neighbour(view, stripe, previous, NEXT, FIRST), next),
@@ -154,9 +154,24 @@ pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
     record.header.init64(record::SEQUENCE, sequence);
 }
 
+/// As [`number`], in any space: where there is a journal, the number is one that no other tuple of the space has.
+#[inline(always)]
+pub(crate) fn number_any<'m>(
+    store: &Store,
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) {
+    number(stripe, record);
+    if store.journal.is_on() {
+        record.header.init64(record::SEQUENCE, journal::give_id(journal::line(view)));
+    }
+}
+
 /// The last put of a section is not to be: it ends or begins anew, and is counted once.
 #[cold]
 #[inline(never)]
-pub(crate) fn give_number_back(stripe: Stripe<'_>, record: Record<'_>) {
-    stripe.page().init64(NEXT_SEQUENCE, record.header.load64(record::SEQUENCE));
+pub(crate) fn give_number_back(stripe: Stripe<'_>) {
+    let next = stripe.page().load64(NEXT_SEQUENCE);
+    stripe.page().init64(NEXT_SEQUENCE, next.wrapping_sub(1));
 }

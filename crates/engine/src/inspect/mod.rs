@@ -5,4 +5,5 @@ pub(crate) mod check;
 #[cfg(test)]
 mod contradictions;
 pub(crate) mod holdings;
+pub(crate) mod kept;
 pub(crate) mod stat;

@@ -6,6 +6,7 @@ use tupelo_tuple::TemplateRef;
 
 use crate::base::error::{Error, Need};
 use crate::index::find::{Found, Hit, Order, Purpose, Search};
+use crate::journal;
 use crate::operations::bulk::{self, Found as Chosen, furthest};
 use crate::operations::judged::{self, has_condition};
 use crate::operations::take;
@@ -114,7 +115,7 @@ fn at_match_of<'e, R>(
             return Ok((None, learn));
         };
         let done = act(&mut section, stripe, hit, kinds)?;
-        section.finish()?;
+        journal::finish(store, section)?;
         Ok((Some(done), learn))
     })
 }

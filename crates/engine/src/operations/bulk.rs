@@ -8,6 +8,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose, beats};
+use crate::journal;
 use crate::operations::judged::{self, Among, Judged, Verdicts};
 use crate::operations::moment::{self, Look};
 use crate::operations::put;
@@ -82,7 +83,7 @@ fn put_all_incoming(store: &Store, incoming: &[(Incoming<'_>, u32)]) -> Result<(
             targets::lock_to_put(store, shapes.iter().copied(), incoming.len())?;
         quota::require_places(store, places, incoming.len())?;
         let wakes = store_all(store, &mut section, incoming)?;
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         Ok(wakes)
     };
     let wanted = Wanted { shapes: &shapes, leaving: 0, largest_bytes: largest_bytes(incoming) };
@@ -290,7 +291,7 @@ pub(crate) fn at_one_moment_by<'e, P, R>(
                     return Ok(Some(Judged::Unknown(unknown)));
                 }
                 let result = operation(&mut section, &targets.all, with)?;
-                section.commit()?;
+                journal::commit(store, &mut section)?;
                 Ok(Some(Judged::Done(Some(result))))
             })?;
             Ok(done.unwrap_or(Judged::Done(None)))

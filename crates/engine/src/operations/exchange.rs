@@ -6,6 +6,7 @@ use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 use crate::base::error::Error;
 use crate::index::find::Purpose;
 use crate::index::links;
+use crate::journal;
 use crate::operations::judged::{self, Among, Judged, Verdicts};
 use crate::operations::moment::{self, Look};
 use crate::operations::take_many::Identity;
@@ -156,7 +157,7 @@ fn with_targets<'e, R>(
                     return Ok(Some(Judged::Unknown(unknown)));
                 }
                 let result = operation(&mut section, (targets, places))?;
-                section.commit()?;
+                journal::commit(store, &mut section)?;
                 Ok(Some(Judged::Done(result)))
             })?;
             done.map_or_else(|| unreachable!("the stripe of the put is locked at least"), Ok)

@@ -21,6 +21,7 @@ use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose};
+use crate::journal;
 use crate::operations::moment::{self, Look};
 use crate::operations::scan::is_listed;
 use crate::operations::take::{self, take_in_hand};
@@ -315,7 +316,7 @@ pub(crate) fn find_judged<'e, R>(
                     Sought::Found(target, reference) => {
                         section.focus(Stripe::of_shape(section.view(), target.shape).scope());
                         let result = operation(&mut section, target, reference)?;
-                        section.commit()?;
+                        journal::commit(store, &mut section)?;
                         Judged::Done(Some(result))
                     }
                 }))

@@ -11,7 +11,8 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_BYTES;
 use crate::base::terms::Terms;
 use crate::index::links;
-use crate::index::queue::{self, number};
+use crate::index::queue::{number, number_any};
+use crate::journal;
 use crate::recovery::full::{self, Wanted};
 use crate::recovery::{abandoned, provide, quota, sweep};
 use crate::store::blocks::{self, Small};
@@ -21,7 +22,7 @@ use crate::store::incoming::Incoming;
 use crate::store::record::{self, Record, STATE};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, DELAYED_COUNT, LEASED_COUNT, SUBSCRIBED, Stripe, WAITING};
-use crate::store::{Store, fullness, wide};
+use crate::store::{Store, changes, fullness, wide};
 use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::hear;
@@ -37,8 +38,8 @@ pub(crate) fn put<'f>(store: &Store, tuple: impl Into<TupleRef<'f>>) -> Result<(
     let mut sizer = Sizer::new();
     let shape = registry::shape_known(store, tuple, |field| sizer.add(field));
     let size = record::size(sizer, tuple.fields);
-    // Where tuples are limited, there is more to be locked than a stripe.
-    let small = Small::of(size.bytes).filter(|_| store.tuples_max == 0);
+    // Where tuples are limited, there is more to be locked than a stripe; and where there is a journal, it is told.
+    let small = Small::of(size.bytes).filter(|_| store.is_plain);
     let (Some(shape), Some(small)) = (shape, small) else {
         return tuple.apart(move |tuple| put_any(store, tuple));
     };
@@ -100,7 +101,7 @@ fn put_inside<'m>(
     keep::require_time_for_wide(store, &section, Stripe::of_shape(section.view(), shape))?;
     let incoming = incoming(store, tuple)?;
     let (delivery, _) = store_tuple(store, &mut section, &incoming, shape)?;
-    section.finish()?;
+    journal::finish(store, section)?;
     delivery.wake(store);
     Ok(())
 }
@@ -204,7 +205,7 @@ fn put_once(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, E
             keep::require_time_for_wide(store, &section, Stripe::of_shape(section.view(), shape))?;
             quota::require_places(store, places, 1)?;
             let stored = store_tuple(store, &mut section, incoming, shape)?;
-            section.finish()?;
+            journal::finish(store, section)?;
             stored
         }
         Some(terms) => put_once_on_terms(store, (incoming, terms), shape)?,
@@ -229,7 +230,7 @@ fn put_once_on_terms<'m>(
     keep::require_time_for_wide(store, &section, stripe)?;
     quota::require_places(store, places, 1)?;
     let stored = store_on_terms(store, &mut section, stripe, (incoming, terms, due_ms), shape)?;
-    section.finish()?;
+    journal::finish(store, section)?;
     Ok(stored)
 }
 
@@ -329,11 +330,12 @@ fn publish_at_once<'m>(
     record: Record<'m>,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
-    number(stripe, record);
+    number_any(store, section.view(), stripe, record);
     let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
     if !delivery.taken() {
         links::link_youngest(store, section, stripe, record, incoming.fields)?;
     }
+    changes::put(store, section, record);
     Ok(delivery)
 }
 
@@ -363,7 +365,7 @@ fn put_long(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, E
         let record = record::at(section.view(), reference);
         let delivery = publish(store, &mut section, stripe, record, incoming)?;
         flight.end(&mut section);
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         Ok(delivery)
     });
     match published {
@@ -400,7 +402,7 @@ pub(crate) fn publish_on_terms<'m>(
     record: Record<'m>,
     (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
 ) -> Result<Delivery, Error> {
-    queue::number(stripe, record);
+    number_any(store, section.view(), stripe, record);
     let extension = extension::ensure(section, &store.layout, stripe, record.header)?;
     // Nobody can reach the record yet (R2).
     extension.init64(LEASE_NUMBER, terms.number);
@@ -414,9 +416,11 @@ pub(crate) fn publish_on_terms<'m>(
     let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
     if delivery.taken() {
         section.set_words([leased]);
+        changes::put(store, section, record);
         return Ok(delivery);
     }
     links::link_youngest_with(store, section, stripe, (record, incoming.fields), [leased])?;
+    changes::put(store, section, record);
     if ends {
         let own = (record.reference, extension);
         wheel::arm_fresh(store, section, stripe, own, due_ms)?;
@@ -442,6 +446,7 @@ pub(crate) fn publish_later<'m>(
     section.set(record.header, STATE, record::DELAYED);
     section.add(stripe.page(), DELAYED_COUNT, 1);
     wheel::arm(store, section, stripe, record.reference, due_ms)?;
+    changes::put(store, section, record);
     Ok(Delivery::default())
 }
 

@@ -11,6 +11,7 @@ use crate::base::sink::sink_once;
 use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose, Search};
 use crate::index::links;
+use crate::journal;
 use crate::operations::bulk;
 use crate::operations::judged::{self, Verdicts, has_condition};
 use crate::operations::targets::{self, Target};
@@ -143,9 +144,9 @@ fn take_hit<'m, R, E: From<Error>>(
     // Who is told of it may need room first: then the tuple is held until there is.
     if record::must_be_held(hit.record.header, search.is_refusable)
         || chain::watching_removals(&section, stripe)
+        || store.journal.is_on()
     {
-        let reference = hit.record.reference;
-        let result = take_held(store, section, stripe, reference, search.kinds, sink);
+        let result = take_hit_told(store, section, stripe, search, hit, sink);
         // It is taken: that an index could not be had must not lose it.
         let _ = learn_if(store, learn, scope, search.key.mask);
         return result;
@@ -158,6 +159,33 @@ fn take_hit<'m, R, E: From<Error>>(
     sweep::see_to_crowd(store);
     // As above.
     let _ = learn_if(store, learn, scope, search.key.mask);
+    sink(tuple)
+}
+
+/// As [`take_hit`], of what somebody is told of: at once, if only the journal is, and has room.
+#[cold]
+#[inline(never)]
+fn take_hit_told<'m, R, E: From<Error>>(
+    store: &'m Store,
+    mut section: Section<'m>,
+    stripe: Stripe<'m>,
+    search: &Search<'_>,
+    hit: Hit<'m>,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<R, E> {
+    if record::must_be_held(hit.record.header, search.is_refusable)
+        || chain::watching_removals(&section, stripe)
+        || !journal::has_room_for_take(store, section.view())
+    {
+        let reference = hit.record.reference;
+        return take_held(store, section, stripe, reference, search.kinds, sink);
+    }
+    let mut buffer = ImageBuffer::new();
+    let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
+    links::unlink_found(&mut section, stripe, hit);
+    free_told(store, &mut section, stripe, hit.record)?;
+    journal::finish(store, section)?;
+    sweep::see_to_crowd(store);
     sink(tuple)
 }
 
@@ -223,7 +251,7 @@ pub(crate) fn free_told<'m>(
     stripe: Stripe<'m>,
     record: Record<'m>,
 ) -> Result<(), Error> {
-    links::free_record_at(store, section, stripe, record)?;
+    links::free_tuple(store, section, stripe, record)?;
     count_take(stripe);
     Ok(())
 }
@@ -279,7 +307,7 @@ pub(crate) fn pour<R, E: From<Error>>(
         } else {
             held::free_held(store, &mut section, stripe, reference, kinds, !copy)?
         };
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         Ok(delivery)
     });
     let delivery = settled.inspect_err(|_| abandoned::abandon_flight(store, flight))?;

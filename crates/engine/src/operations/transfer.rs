@@ -3,12 +3,13 @@
 //! Both spaces are locked until both have changed, and change by one commit, whoever is killed when
 //! ([`commit_together`]). So nobody sees a tuple in both or in neither.
 
-use tupelo_shm::{Section, View, commit_together};
+use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::index::find::Purpose;
+use crate::journal;
 use crate::operations::judged::{self, Among, Judged, Verdicts};
 use crate::operations::moment::{self, Locked, Look};
 use crate::operations::targets::{self, Target, Targets, TupleCopy};
@@ -181,10 +182,12 @@ fn transfer_once<'a>(
     full::require_may_hold(other, copies.len()).map_err(in_target)?;
     step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
     let stored = store_copies(other, into, &copies, places).map_err(in_target)?;
-    commit_together(&mut sections).map_err(|(index, error)| match index {
-        0 => in_source(error.into()),
-        _ => in_target(error.into()),
-    })?;
+    journal::commit_together(&[store, other], &mut sections).map_err(
+        |(index, error)| match index {
+            0 => in_source(error),
+            _ => in_target(error),
+        },
+    )?;
     drop(sections);
     removed.wake(store);
     stored.wake(other);
@@ -236,8 +239,8 @@ fn lock_both<'a>(
 /// wait for somebody who waits for these.
 pub(crate) fn lock_entirely<'s>(store: &'s Store, shapes: &[u32]) -> Result<Section<'s>, Error> {
     match targets::lock_all(store, shapes.iter().copied())? {
-        Some(section) => lock_rest(section),
-        None => lock_rest(Section::enter(&store.memory, head::WIDE_SCOPE)?),
+        Some(section) => lock_rest(store, section),
+        None => lock_rest(store, Section::enter(&store.memory, head::WIDE_SCOPE)?),
     }
 }
 
@@ -250,7 +253,7 @@ pub(crate) fn lock_entirely_to_put<'s>(
         Some(locked) => locked,
         None => quota::begin_put(store, head::WIDE_SCOPE)?,
     };
-    Ok((lock_rest(section)?, places))
+    Ok((lock_rest(store, section)?, places))
 }
 
 fn collect<'m>(
@@ -307,8 +310,9 @@ fn store_copies<'m>(
 }
 
 /// Locks what comes behind all stripes.
-fn lock_rest(mut section: Section<'_>) -> Result<Section<'_>, Error> {
-    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+fn lock_rest<'s>(store: &Store, mut section: Section<'s>) -> Result<Section<'s>, Error> {
+    let journal = store.journal.is_on().then_some(head::JOURNAL_SCOPE);
+    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE].into_iter().chain(journal) {
         if !section.holds(scope) {
             section.enter_also(scope)?;
         }

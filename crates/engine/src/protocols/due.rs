@@ -6,6 +6,7 @@ use crate::base::clock::now_ms;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::links;
+use crate::journal;
 use crate::protocols::claim::{self, Failure, dead, settle};
 use crate::protocols::lease;
 use crate::protocols::transaction::{hold, lock};
@@ -89,7 +90,7 @@ pub(crate) fn catch_up_once(
         } else {
             break;
         };
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         wakes.join(happened);
         if chain::is_heard(&section, stripe) || section.holds(head::ARENA_SCOPE) {
             // A section that appends events commits once. And what comes next may need the lock of the wide waiters, which
@@ -142,7 +143,7 @@ pub(crate) fn fire<'m>(
     if state == record::DEAD {
         let told = turns::tell_of_room(section)?;
         dead::bury(store, section, stripe, reference)?;
-        links::free_record(store, section, stripe, reference)?;
+        links::free_tuple(store, section, stripe, record::at(section.view(), reference))?;
         return Ok(told);
     }
     if room == Room::None {

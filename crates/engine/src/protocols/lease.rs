@@ -9,15 +9,16 @@ use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::{links, queue};
+use crate::journal;
 use crate::operations::put::{self, milliseconds};
 use crate::protocols::claim::{self, dead};
 use crate::recovery::{enter, provide, sweep};
 use crate::store::extension::{self, LEASE_END_MS, LEASE_NUMBER, lease_end_ms, recount};
 use crate::store::incoming::{Incoming, numbered};
-use crate::store::record::{self, Record, STATE};
+use crate::store::record::{self, Record, SEQUENCE, STATE};
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, DELAYED_COUNT, Stripe};
-use crate::store::{self, Store, blocks};
+use crate::store::{self, Store, blocks, changes};
 use crate::time::passage;
 use crate::time::wheel::{self, arm_lease};
 use crate::waiters::deliver::{self, Delivery};
@@ -78,7 +79,9 @@ pub(crate) fn reveal<'m>(
     section.add(stripe.page(), DELAYED_COUNT, -1);
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-    queue::number(stripe, record);
+    let before = record.header.load64(SEQUENCE);
+    queue::number_any(store, section.view(), stripe, record);
+    changes::visible(store, section, record, before);
     let put = (reference, EventKind::Put.into());
     let delivery = deliver::deliver(store, section, stripe, put, &fields, kinds)?;
     if delivery.taken() {
@@ -88,7 +91,7 @@ pub(crate) fn reveal<'m>(
         let gone = (reference, EventKind::Expire);
         let mut delivery = delivery;
         delivery.join(deliver::told_of_removal(store, section, stripe, gone, kinds)?);
-        links::free_record_at(store, section, stripe, record)?;
+        links::free_tuple(store, section, stripe, record)?;
         return Ok(delivery);
     }
     links::link_youngest(store, section, stripe, record, &fields)?;
@@ -107,7 +110,7 @@ pub(crate) fn expire<'m>(
     links::unlink(section, stripe, reference);
     let gone = (reference, EventKind::Expire);
     let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
-    links::free_record(store, section, stripe, reference)?;
+    links::free_tuple(store, section, stripe, record::at(section.view(), reference))?;
     Ok(told)
 }
 
@@ -152,6 +155,7 @@ fn move_lease_end(
         let end_ms = choose(extension.load64(LEASE_END_MS), end_ms);
         recount(section, stripe, extension, end_ms != 0);
         wheel::set64(section, extension, LEASE_END_MS, end_ms);
+        changes::lease(store, section, record);
         if matches!(state, record::LIVE | record::DEAD) {
             wheel::disarm(section, stripe, record.reference);
             arm_lease(store, section, stripe, record)?;
@@ -179,14 +183,14 @@ fn cancel_held_by_nobody(store: &Store, lease: &Lease) -> Result<(), Error> {
             record::DEAD => {
                 let told = turns::tell_of_room(section)?;
                 dead::bury(store, section, stripe, record.reference)?;
-                links::free_record(store, section, stripe, record.reference)?;
+                links::free_tuple(store, section, stripe, record)?;
                 told
             }
             record::DELAYED => {
                 let told = turns::tell_of_room(section)?;
                 wheel::disarm(section, stripe, record.reference);
                 section.add(stripe.page(), DELAYED_COUNT, -1);
-                links::free_record(store, section, stripe, record.reference)?;
+                links::free_tuple(store, section, stripe, record)?;
                 told
             }
             // Whoever has it may consume it yet: it can not be had twice.
@@ -225,7 +229,7 @@ fn with_leased<'e>(
             store::damaged(store, "a leased record names a shape that does not exist")
         })?;
         let delivery = change(&mut section, stripe, record, &kinds)?;
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         Ok(delivery)
     })?;
     delivery.wake(store);

@@ -4,5 +4,6 @@ pub(crate) mod claim;
 pub(crate) mod dead_holders;
 pub(crate) mod due;
 pub(crate) mod lease;
+pub(crate) mod restore;
 pub(crate) mod subscription;
 pub(crate) mod transaction;

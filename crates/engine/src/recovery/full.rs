@@ -13,6 +13,7 @@ use crate::base::error::Error;
 use crate::base::layout::EXTENT_BYTES;
 use crate::index::find::Hit;
 use crate::index::links;
+use crate::journal;
 use crate::recovery::{enter, fit, provide, sweep};
 use crate::store::fullness::drops_oldest;
 use crate::store::incoming::Incoming;
@@ -225,8 +226,8 @@ fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
             (first, EventKind::Expire),
             kinds.as_slice(),
         )?;
-        links::free_record_at(store, &mut section, stripe, record)?;
-        section.commit()?;
+        links::free_tuple(store, &mut section, stripe, record)?;
+        journal::commit(store, &mut section)?;
         Ok(Some(told))
     })?;
     let Some(told) = told else { return Ok(false) };

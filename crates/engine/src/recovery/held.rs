@@ -90,7 +90,7 @@ pub(crate) fn give_back<'m>(
         // It is there no more (rule L1).
         let gone = (reference, EventKind::Expire);
         let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
-        links::free_record_at(store, section, stripe, record)?;
+        links::free_tuple(store, section, stripe, record)?;
         section.add(stripe.page(), HELD, -1);
         return Ok(told);
     }
@@ -135,7 +135,10 @@ pub(crate) fn free_held<'m>(
             deliver::told_of_removal(store, section, stripe, (reference, EventKind::Take), kinds)?;
         count_take(stripe);
         section.add(stripe.page(), HELD, -1);
+        let record = record::at(section.view(), reference);
+        links::free_tuple(store, section, stripe, record)?;
+    } else {
+        links::free_record(store, section, stripe, reference)?;
     }
-    links::free_record(store, section, stripe, reference)?;
     Ok(told)
 }

@@ -5,6 +5,7 @@ use tupelo_shm::Section;
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::index::learn;
+use crate::journal::drain;
 use crate::recovery::sweep;
 use crate::store::stripe::{self, Stripe};
 use crate::store::{Store, arena, blocks, registry};
@@ -97,6 +98,7 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
             }
         }
         Need::Log => sweep::lengthen_log(store, gathering),
+        Need::JournalRoom { bytes } => drain::make_room(store, u64::from(bytes)),
         Need::EventRoom { cell, bytes } => hear::make_event_room(store, cell, bytes),
     }
 }
@@ -139,10 +141,13 @@ fn gather_all(store: &Store, gathering: Gathering) -> Result<bool, Error> {
     Ok(arena::line(&view).load(arena::FREE) > free_before)
 }
 
+/// What is held for as long as somebody is at something, and that nothing else is waited under.
+const RIGHTS: [u32; 2] = [head::SWEEP_SCOPE, head::DRAIN_SCOPE];
+
 /// Whether nobody who lives stays inside of any lock that cleaning up after the dead may wait for, by a look.
 fn nobody_stays(store: &Store) -> Result<bool, Error> {
     // Who is at the cleaning up is left to it, and is to be no other one's reason not to begin.
-    for scope in sweep::scopes(store).filter(|scope| *scope != head::SWEEP_SCOPE) {
+    for scope in sweep::scopes(store).filter(|scope| !RIGHTS.contains(scope)) {
         if passage::enter_if_free(store, scope)?.is_none() {
             return Ok(false);
         }

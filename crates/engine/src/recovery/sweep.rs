@@ -15,6 +15,7 @@ use crate::base::error::Error;
 use crate::base::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT, head};
 use crate::base::want::Want;
 use crate::index::links;
+use crate::journal;
 use crate::recovery::held::{self, Held};
 use crate::recovery::provide::{self, Gathering};
 use crate::recovery::{abandoned, cell_memory, shrink, withdraw};
@@ -203,7 +204,7 @@ pub(crate) fn settle_flight(
             _ => {}
         }
         flight::settle(&mut section, slot, word);
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         flight::free(slot, word);
         Ok(delivery)
     })?;

@@ -4,6 +4,7 @@ use tupelo_shm::Section;
 
 use crate::base::error::Error;
 use crate::base::want::Want;
+use crate::journal;
 use crate::recovery::held::{self, Held};
 use crate::recovery::{handed, provide};
 use crate::store::Store;
@@ -70,6 +71,6 @@ pub(crate) fn give_up_handed(store: &Store, number: u32, want: Want) -> Result<D
         let back = (reference, Happening::Unheard);
         held::give_back(store, &mut section, stripe, back, kinds.as_slice())?
     };
-    section.commit()?;
+    journal::commit(store, &mut section)?;
     Ok(delivery)
 }

@@ -24,6 +24,8 @@ const ENTRY_BYTES: usize = 8;
 
 const BYTES: usize = 8;
 const TEXT: usize = 16;
+/// Most bytes of a block.
+pub(crate) const BLOCK_BYTES_MAX: usize = TEXT + BYTES_MAX;
 
 /// An attempt that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,13 +52,29 @@ pub(crate) fn append<'m>(
     let old = extension.load(HISTORY);
     let mut attempts = read(section.view(), old);
     attempts.push(attempt.clone());
-    let bytes = encode(&attempts);
+    write(section, layout, stripe, extension, &attempts)?;
+    Ok(old)
+}
+
+/// Gives a record a block that tells of these attempts, in place of the one that it has.
+///
+/// # Errors
+///
+/// As [`append`].
+pub(crate) fn write<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    extension: Extension<'m>,
+    attempts: &[Attempt],
+) -> Result<(), Error> {
+    let bytes = encode(attempts);
     let block = blocks::allocate(section, layout, stripe, TEXT + bytes.len())?;
     let start: Span<'m, GRANULE> = section.view().at(block);
     start.init(BYTES, u32::try_from(bytes.len()).unwrap_or(0));
     section.view().copy_in(block as usize * GRANULE + TEXT, &bytes);
     section.set(extension, HISTORY, block);
-    Ok(old)
+    Ok(())
 }
 
 /// Takes its history from a record. Returns the block, 0 for none: the caller frees it, at the end of its section.
@@ -88,6 +106,13 @@ pub(crate) fn read(view: &View<'_>, block: u32) -> Vec<Attempt> {
     let mut buffer = CopyBuffer::new();
     let bytes = (start.load(BYTES) as usize).min(BYTES_MAX);
     decode(buffer.copy(view, block as usize * GRANULE + TEXT, bytes))
+}
+
+/// The attempts that a copy of a history block tells of.
+pub(crate) fn of_block(block: &[u8]) -> Vec<Attempt> {
+    let bytes = block.get(BYTES..).and_then(<[u8]>::first_chunk::<4>);
+    let bytes = bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    decode(block.get(TEXT..).and_then(|text| text.get(..bytes)).unwrap_or_default())
 }
 
 /// Bytes of a history block, for who checks that it is one.

@@ -7,6 +7,7 @@ pub(crate) mod arena;
 pub(crate) mod blocks;
 pub(crate) mod callbacks;
 pub(crate) mod change;
+pub(crate) mod changes;
 pub(crate) mod classes;
 pub(crate) mod count;
 pub(crate) mod extension;
@@ -14,6 +15,7 @@ pub(crate) mod flight;
 pub(crate) mod fullness;
 pub(crate) mod history;
 pub(crate) mod incoming;
+pub(crate) mod journal;
 pub(crate) mod key;
 pub(crate) mod left;
 pub(crate) mod record;
@@ -33,6 +35,7 @@ use crate::base::error::Error;
 use crate::base::layout::{Layout, head};
 use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
+use crate::store::journal::Journal;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
 use crate::store::spare::SpareCell;
@@ -62,6 +65,10 @@ pub struct Store {
     pub(crate) layout: Layout,
     /// Tuples that the space may hold; 0: as many as fit.
     pub(crate) tuples_max: u64,
+    /// Whether a put of a small tuple has nothing to see to but its stripe: no limit of tuples, and no journal.
+    pub(crate) is_plain: bool,
+    /// Who is told of changes.
+    pub(crate) journal: Journal,
     /// What becomes of a put for which there is no room.
     pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,

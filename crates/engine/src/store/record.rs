@@ -71,7 +71,8 @@ pub(crate) fn is_tuple(state: u32) -> bool {
     (LIVE..LOCK).contains(&state)
 }
 
-const WIDE: u32 = 1 << 31;
+/// The image is wide.
+pub(crate) const WIDE: u32 = 1 << 31;
 /// An open transaction has read the record: whoever takes passes it over (rule X3).
 pub(crate) const READ_MARK: u32 = 1 << 24;
 /// The extension stands behind the image, in the record's own block.

@@ -22,6 +22,7 @@ use tupelo_tuple::Shape;
 
 use crate::base::error::Error;
 use crate::base::layout::{SHAPES_MAX, head};
+use crate::journal;
 use crate::store::Store;
 use crate::store::registry::{self, Kinds};
 use crate::store::stripe::{self, Stripe};
@@ -89,7 +90,7 @@ pub(crate) fn check(store: &Store) -> Result<Report, Error> {
 }
 
 /// Locks registry, cells and all else in the order in which others do.
-fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
+pub(super) fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
     let mut section = Section::enter(&store.memory, head::REGISTRY_SCOPE)?;
     section.enter_also(head::CELLS_SCOPE)?;
     section.enter_also(head::QUOTA_SCOPE)?;
@@ -105,6 +106,9 @@ fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
 impl Check<'_, '_> {
     fn run(&self) -> Result<Report, Error> {
         self.check_registry()?;
+        require(journal::is_sound(self.engine, self.view), || {
+            "the ring of the journal begins behind its end, or is longer than its memory".into()
+        })?;
         let mut blocks = Blocks::survey(self)?;
         let held = self.check_held(&mut blocks)?;
         let filed = self.check_cells()?;

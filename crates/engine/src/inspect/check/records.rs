@@ -10,6 +10,7 @@ use crate::base::want::Want;
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, contradiction, require};
 use crate::store::extension::{self, Extension};
+use crate::store::journal;
 use crate::store::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::store::registry::Kinds;
 use crate::store::stripe::{self, FIRST, LAST, NEXT_SEQUENCE, Stripe};
@@ -34,6 +35,11 @@ impl Check<'_, '_> {
         kinds: &Kinds,
     ) -> Result<Vec<u32>, Error> {
         let stripe = Stripe::of_shape(self.view, shape);
+        let next = if self.engine.journal.is_on() {
+            journal::next_id(journal::line(self.view))
+        } else {
+            stripe.page().load64(NEXT_SEQUENCE)
+        };
         let mut records = Vec::new();
         let (mut previous, mut at, mut sequence) = (0, stripe.page().load(FIRST), None);
         while at != 0 {
@@ -48,7 +54,7 @@ impl Check<'_, '_> {
                 format!("record {at} of shape {shape} does not lead back to {previous}")
             })?;
             let own = header.load64(record::SEQUENCE);
-            require(Some(own) > sequence && own < stripe.page().load64(NEXT_SEQUENCE), || {
+            require(Some(own) > sequence && own < next, || {
                 format!("record {at} of shape {shape} has number {own} after {sequence:?}")
             })?;
             records.push(at);

@@ -6,6 +6,7 @@ use tupelo_tuple::TupleView;
 use crate::base::error::Error;
 use crate::base::sink::sink_once;
 use crate::base::want::Want;
+use crate::journal;
 use crate::operations::take;
 use crate::operations::wait::{Outcome, Waiter};
 use crate::recovery::held::{self, Held};
@@ -67,6 +68,7 @@ impl Waiter {
         // Who is told of a take may need room first: then the tuple is held until there is.
         if record::must_be_held(header, shape_kinds.are_refusable())
             || self.want == Want::Take && chain::watching_removals(&section, stripe)
+            || !journal::has_room_for_take(&self.engine, section.view())
         {
             let flight = Flight::begin(&mut section, reference)?;
             let header = record::header(section.view(), reference);
@@ -90,7 +92,7 @@ impl Waiter {
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy(section.view(), reference, kinds);
         let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
-        section.commit().map_err(Error::from)?;
+        journal::commit(&self.engine, &mut section)?;
         drop(section);
         told.wake(&self.engine);
         self.release();
@@ -119,7 +121,7 @@ impl Waiter {
         section.set(cell, RECORD, 0);
         let record = record::at(section.view(), reference);
         let result = hold(&mut section, stripe, record, &kinds)?;
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         Ok(Some(result))
     }
 

@@ -13,7 +13,7 @@ use crate::protocols::claim::Attempt;
 use crate::recovery::held;
 use crate::store::extension::{self, ATTEMPTS, Extension, HISTORY};
 use crate::store::stripe::{DEAD_COUNT, Stripe};
-use crate::store::{self, Store, history, record, step};
+use crate::store::{self, Store, changes, history, record, step};
 use crate::time::list::{self, List};
 use crate::time::wheel;
 use crate::waiters::deliver::Delivery;
@@ -136,7 +136,9 @@ fn revive<'m>(
     let extension = bury(store, section, stripe, reference)?;
     section.set(extension, ATTEMPTS, 0);
     revived.histories.push((stripe, history::detach(section, extension)));
-    let back = (record::at(section.view(), reference), EventKind::Put.into());
+    let record = record::at(section.view(), reference);
+    changes::attempts(store, section, record);
+    let back = (record, EventKind::Put.into());
     revived.wakes.join(held::put_back(store, section, stripe, back, target.kinds.as_slice())?);
     revived.count += 1;
     Ok(())

@@ -12,6 +12,7 @@ use crate::Engine;
 use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::links;
+use crate::journal;
 use crate::operations::bulk::{self, Together};
 use crate::operations::{put, take, targets};
 use crate::protocols::claim::{Attempt, Claim, Failure, Handle, holder_pid, kinds_of};
@@ -24,7 +25,7 @@ use crate::store::extension::{
 use crate::store::incoming::Incoming;
 use crate::store::record::{self, Record, STATE};
 use crate::store::stripe::{self, DEAD_COUNT, HELD, Stripe, count_take};
-use crate::store::{self, Store, blocks, history, step};
+use crate::store::{self, Store, blocks, changes, history, step};
 use crate::time::list::{self, List, Place};
 use crate::time::{holds, passage, wheel};
 use crate::waiters::deliver::{self, Delivery};
@@ -183,7 +184,7 @@ pub(crate) fn with_claim<'e>(
         let mut section = enter::enter(store, place.scope)?;
         let (stripe, record) = require_claimed(store, section.view(), place)?;
         let delivery = change(&mut section, stripe, record)?;
-        section.finish()?;
+        journal::finish(store, section)?;
         Ok(delivery)
     })?;
     delivery.wake(store);
@@ -264,7 +265,7 @@ fn free_claimed<'m>(
 ) -> Result<Delivery, Error> {
     let told = told_of_end(store, section, stripe, record)?;
     section.add(stripe.page(), HELD, -1);
-    links::free_record_at(store, section, stripe, record)?;
+    links::free_tuple(store, section, stripe, record)?;
     count_take(stripe);
     Ok(told)
 }
@@ -327,7 +328,7 @@ fn done_with_once(
     step::begin(&section)?;
     section.focus(place.scope);
     take::free_told(store, &mut section, stripe, record)?;
-    section.commit()?;
+    journal::commit(store, &mut section)?;
     Ok(wakes)
 }
 
@@ -386,6 +387,7 @@ pub(crate) fn fail_claim<'m>(
         let attempt = Attempt { number, reason: failure.reason() };
         replaced = history::append(section, &store.layout, stripe, extension, &attempt)?;
     }
+    changes::attempts(store, section, record);
     let most = extension.load(ATTEMPTS_MAX);
     let is_last = most != 0 && number >= most;
     let told = if is_last && !clock::is_past(lease_end_ms(section.view(), record)) {
@@ -409,14 +411,24 @@ fn give_up<'m>(
 ) -> Result<Delivery, Error> {
     let gone = (record.reference, EventKind::Expire);
     let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
+    section.add(stripe.page(), HELD, -1);
+    list_dead(store, section, stripe, (record, extension))?;
+    Ok(told)
+}
+
+/// Lists a record that is on no list with the dead ones.
+pub(crate) fn list_dead<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (record, extension): (Record<'m>, Extension<'m>),
+) -> Result<(), Error> {
     list::push(section, stripe, List::Dead, (record.reference, extension));
     section.set_words([
         (record.header.place(STATE), record::DEAD),
-        (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_sub(1)),
         (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
     ]);
-    wheel::arm_lease(store, section, stripe, record)?;
-    Ok(told)
+    wheel::arm_lease(store, section, stripe, record)
 }
 
 /// Gives back what a dead process had claimed in the stripe of `scope` (rules K2, L5).
@@ -475,7 +487,7 @@ pub(crate) fn lose_one<'e>(
             Some((record, fence)) if fence == place.fence => lose(&mut section, stripe, record)?,
             _ => Delivery::default(),
         };
-        section.commit()?;
+        journal::commit(store, &mut section)?;
         Ok(delivery)
     })?;
     delivery.wake(store);

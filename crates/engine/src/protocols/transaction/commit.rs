@@ -2,10 +2,11 @@
 //! (rules X1, C1).
 
 use smallvec::SmallVec;
-use tupelo_shm::{Section, commit_together};
+use tupelo_shm::Section;
 
 use crate::base::clock;
 use crate::base::error::Error;
+use crate::journal;
 use crate::operations::bulk::{self, Together};
 use crate::operations::{take, targets, transfer};
 use crate::protocols::claim::settle;
@@ -76,7 +77,7 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
         }
         let delivery = change.apply(&mut section, places)?;
         if delivery.is_some() {
-            section.finish()?;
+            journal::finish(engine, section)?;
         }
         Ok(delivery)
     };
@@ -185,7 +186,9 @@ fn commit_once(
             None => return Ok(None),
         }
     }
-    commit_together(&mut sections).map_err(|(index, error)| (index, error.into()))?;
+    let stores: Few<&Store> =
+        changes.iter().map(|change| -> &Store { &change.part.engine }).collect();
+    journal::commit_together(&stores, &mut sections)?;
     Ok(Some(wakes))
 }
 

@@ -8,6 +8,7 @@ use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::find::Hit;
 use crate::index::links;
+use crate::journal;
 use crate::operations::targets::TupleBuffer;
 use crate::protocols::claim::{self, kinds_of, settle};
 use crate::protocols::transaction::Term;
@@ -92,7 +93,7 @@ pub(crate) fn copy_enlisted(
         // It says so if there is none.
         kinds_of(store, section.view(), record.header)?;
     }
-    section.finish()?;
+    journal::finish(store, section)?;
     Ok(is_held)
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn release_hold(store: &Store, place: Place, happening: Happening) ->
             }
             _ => Delivery::default(),
         };
-        section.finish()?;
+        journal::finish(store, section)?;
         Ok(delivery)
     })?;
     delivery.wake(store);
@@ -152,7 +153,7 @@ pub(crate) fn release_to_lock(
             }
             _ => (Delivery::default(), None),
         };
-        section.finish()?;
+        journal::finish(store, section)?;
         Ok(released)
     })?;
     delivery.wake(store);

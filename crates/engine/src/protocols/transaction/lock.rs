@@ -13,6 +13,7 @@ use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::find::Hit;
 use crate::index::links;
+use crate::journal;
 use crate::protocols::claim::{self, kinds_of, settle};
 use crate::protocols::transaction::Term;
 use crate::protocols::transaction::hold::{self, Enlisted};
@@ -210,7 +211,7 @@ pub(crate) fn release_lock(store: &Store, place: Place) -> Result<(), Error> {
             }
             _ => Delivery::default(),
         };
-        section.finish()?;
+        journal::finish(store, section)?;
         Ok(delivery)
     })?;
     delivery.wake(store);

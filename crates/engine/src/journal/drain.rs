@@ -1,0 +1,157 @@
+//! Who reads a journal: one at a time, and if it is killed there, the next one goes on from what was released last.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tupelo_shm::{Section, futex};
+
+use crate::base::error::Error;
+use crate::base::layout::head;
+use crate::journal::record;
+use crate::journal::ring::Ring;
+use crate::store::change::{Change, JournalStat};
+use crate::store::journal::{self, BEGIN, RELEASES};
+use crate::store::{self, Store};
+
+/// Longest sleep of who waits for what it can not be told of: that the one who drains has died.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// The right to drain the journal of a space, as long as it is not dropped. If its thread dies, the next one gets it.
+pub struct Drain<'e> {
+    store: &'e Store,
+    _right: Section<'e>,
+}
+
+/// As [`crate::Engine::try_drain`] says.
+pub(crate) fn try_drain(store: &Store) -> Result<Option<Drain<'_>>, Error> {
+    if !store.journal.is_on() {
+        return Ok(None);
+    }
+    let right = Section::try_enter(&store.memory, head::DRAIN_SCOPE)?;
+    Ok(right.map(|right| Drain { store, _right: right }))
+}
+
+impl Drain<'_> {
+    /// Tells `visit` of all changes that are not released, up to a moment of this call: the position of the record that
+    /// each stands in, and the change. Changes of one record follow each other, and happened at one moment. Releases nothing: what was
+    /// visited is visited again by whoever drains next, until it is released. Not more records than have `bytes_max`
+    /// bytes in the ring, but one at least. Returns the position of the last one; without any, what was released last.
+    ///
+    /// No lock is held meanwhile that operations need. The space must not be used by this thread inside of `visit`.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `visit` says.
+    pub fn each<E: From<Error>>(
+        &self,
+        bytes_max: u64,
+        mut visit: impl FnMut(u64, Change<'_>) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let end = certain_end(self.store)?;
+        let view = self.store.memory.view();
+        let ring = Ring::of(self.store, &view);
+        let begin = ring.begin();
+        let mut at = begin;
+        let mut bytes = Vec::new();
+        while at < end && (at == begin || at - begin < bytes_max) {
+            let mut first = [0; 8];
+            ring.read(&view, at, &mut first);
+            let length = record::bytes_of(first).filter(|length| *length <= end - at);
+            let length = length.ok_or_else(|| {
+                store::damaged(self.store, "a record of the journal is longer than the journal")
+            })?;
+            bytes.resize(usize::try_from(length).unwrap_or(0), 0);
+            ring.read(&view, at, &mut bytes);
+            at += length;
+            record::read(self.store, &view, &bytes, |change| visit(at, change))?;
+        }
+        Ok(at)
+    }
+
+    /// Frees the ring up to `position`, which [`Drain::each`] has named, and wakes who waits for that: what was visited is kept
+    /// elsewhere. Nothing happens if it was released already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] for a position that is not there yet.
+    pub fn release(&self, position: u64) -> Result<(), Error> {
+        let view = self.store.memory.view();
+        let ring = Ring::of(self.store, &view);
+        if position <= ring.begin() {
+            return Ok(());
+        }
+        let end = certain_end(self.store)?;
+        if position > end {
+            let limit = usize::try_from(end).unwrap_or(usize::MAX);
+            return Err(Error::LimitExceeded {
+                what: "bytes of the journal can be released",
+                limit,
+            });
+        }
+        let line = journal::line(&view);
+        // Release pairs with the Acquire of who appends: what it overwrites was read before.
+        line.double(BEGIN).store(position, Ordering::Release);
+        // After that, so that who finds the old number sleeps and is woken, or does not sleep.
+        line.word(RELEASES).fetch_add(1, Ordering::Release);
+        futex::wake(line.word(RELEASES), u32::MAX);
+        Ok(())
+    }
+}
+
+/// Where the ring ends, of what is committed.
+fn certain_end(store: &Store) -> Result<u64, Error> {
+    let section = Section::enter(&store.memory, head::JOURNAL_SCOPE)?;
+    let end = Ring::of(store, section.view()).end();
+    section.finish()?;
+    Ok(end)
+}
+
+/// As [`crate::Engine::wait_drained`] says.
+pub(crate) fn wait_drained(store: &Store, position: u64, until: Instant) -> bool {
+    let view = store.memory.view();
+    let (ring, line) = (Ring::of(store, &view), journal::line(&view));
+    loop {
+        // Acquire pairs with the Release of `Drain::release`.
+        let releases = line.word(RELEASES).load(Ordering::Acquire);
+        if ring.begin() >= position {
+            return true;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        futex::wait(line.word(RELEASES), releases, Some(left.min(SLICE)));
+    }
+}
+
+/// As [`crate::Engine::journal_stat`] says.
+pub(crate) fn stat(store: &Store) -> Option<JournalStat> {
+    if !store.journal.is_on() {
+        return None;
+    }
+    let view = store.memory.view();
+    let ring = Ring::of(store, &view);
+    // In this order: it never seems to have released more than there is.
+    let drained = ring.begin();
+    Some(JournalStat {
+        appended: ring.end().max(drained),
+        drained,
+        bytes: store.layout.journal_bytes as u64,
+    })
+}
+
+/// Has room made for so many bytes, by what [`crate::Engine::set_drainer`] was given.
+///
+/// # Errors
+///
+/// [`Error::JournalFull`] if nobody drains; what that says.
+pub(crate) fn make_room(store: &Store, bytes: u64) -> Result<(), Error> {
+    let full = || -> Error {
+        let journal_bytes = store.layout.journal_bytes as u64;
+        Error::JournalFull { bytes, journal_bytes }
+    };
+    if Ring::of(store, &store.memory.view()).is_free(bytes) {
+        return Ok(());
+    }
+    store.journal.drainer.get().ok_or_else(full)?(bytes)
+}

@@ -1,0 +1,152 @@
+//! The journal of a space (rule C4): a ring in its segment, to which a section that changes which tuples are there appends a
+//! record of its changes, before the one store that commits both.
+//!
+//! Whoever commits such a section does so by [`commit`], [`finish`] or [`commit_together`]: the one place that tells of
+//! changes. What they are was noted where it happened ([`crate::store::changes`]). The lock of the ring is the last of
+//! all, and is held until the section is over, so the records stand in the order of commits.
+//!
+//! The bytes of a record are stored without the log behind the end of the ring, where they mean nothing (rule R2); where the
+//! end is, is logged. So they are there if and only if the section has committed, whoever is killed when.
+//!
+//! Parts: where in the ring something goes ([`ring`]), what a record looks like ([`record`]), who reads it ([`drain`]).
+
+pub(crate) mod drain;
+mod position;
+pub(crate) mod record;
+mod ring;
+
+use std::collections::BTreeSet;
+
+use tupelo_shm::{Note, Section, View};
+
+use crate::base::error::{Error, Need};
+use crate::base::layout::head;
+use crate::journal::ring::Ring;
+use crate::store::Store;
+use crate::store::changes::Kind;
+
+pub(crate) use position::of_this_thread;
+
+/// Words that appending changes: where the ring ends.
+const APPEND_WORDS: usize = 2;
+
+/// Makes the changes of a section final, and tells the journal of them. The section goes on.
+///
+/// # Errors
+///
+/// As [`Section::commit`]; [`Need::JournalRoom`] if the ring is full, and [`Error::LimitExceeded`] if the record is larger
+/// than it: nothing has changed then, if the section is dropped.
+#[inline(always)]
+pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
+    if store.journal.is_on() && section.has_notes() {
+        return commit_noted(store, section);
+    }
+    Ok(section.commit()?)
+}
+
+/// As [`commit`], and then the section is over.
+///
+/// # Errors
+///
+/// As [`commit`].
+#[inline(always)]
+pub(crate) fn finish(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
+    if store.journal.is_on() && section.has_notes() {
+        return commit_noted(store, &mut section);
+    }
+    Ok(section.finish()?)
+}
+
+/// As [`commit`], of sections over several spaces, the one of `stores[i]` being number `i`. An error comes with the number of
+/// the space that it concerns.
+///
+/// # Errors
+///
+/// As [`commit`] and [`tupelo_shm::commit_together`].
+pub(crate) fn commit_together(
+    stores: &[&Store],
+    sections: &mut [Section<'_>],
+) -> Result<(), (usize, Error)> {
+    let mut positions = Vec::new();
+    for (index, (store, section)) in stores.iter().zip(&mut *sections).enumerate() {
+        if store.journal.is_on() && section.has_notes() {
+            let position = append(store, section).map_err(|error| (index, error))?;
+            positions.push((*store, position));
+        }
+    }
+    tupelo_shm::commit_together(sections).map_err(|(index, error)| (index, error.into()))?;
+    for (store, position) in positions {
+        position::note(store, position);
+    }
+    Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn commit_noted(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
+    let had_lock = section.holds(head::JOURNAL_SCOPE);
+    let position = append(store, section)?;
+    section.commit()?;
+    if !had_lock {
+        // What follows in the section may need locks that come before this one.
+        section.leave_last();
+    }
+    position::note(store, position);
+    Ok(())
+}
+
+/// Appends what is noted. Returns where the ring ends then, if the section commits.
+fn append(store: &Store, section: &mut Section<'_>) -> Result<u64, Error> {
+    if section.room() < APPEND_WORDS {
+        return Err(Need::Log.into());
+    }
+    let mut notes = section.take_notes();
+    leave_out_gone(&mut notes);
+    let size = record::Size::of(section.view(), &notes);
+    Ring::of(store, section.view()).require_fits(size)?;
+    let focused = section.focused();
+    if section.holds(head::JOURNAL_SCOPE) {
+        section.focus(head::JOURNAL_SCOPE);
+    } else {
+        section.enter_also(head::JOURNAL_SCOPE)?;
+    }
+    let ring = Ring::of(store, section.view());
+    ring.require_room(size)?;
+    record::write(section.view(), ring, &notes, size);
+    let end = ring.end() + size.bytes;
+    ring::set_end(section, end);
+    section.focus(focused);
+    section.reuse_notes(notes);
+    Ok(end)
+}
+
+/// Whether the ring has what it says, under all locks but those of the journal.
+pub(crate) fn is_sound(store: &Store, view: &View<'_>) -> bool {
+    !store.journal.is_on() || Ring::of(store, view).is_sound()
+}
+
+/// Leaves out what is noted of the lease and the attempts of tuples that are gone in the same section: their records may be
+/// anything by now.
+fn leave_out_gone(notes: &mut Vec<Note>) {
+    let is = |note: &Note, kind: Kind| note.kind == kind.number();
+    let tells = |note: &Note| is(note, Kind::Attempts) || is(note, Kind::Lease);
+    if !notes.iter().any(tells) || !notes.iter().any(|note| is(note, Kind::Taken)) {
+        return;
+    }
+    let gone = notes.iter().filter(|note| is(note, Kind::Taken)).map(|note| note.number);
+    let gone: BTreeSet<u64> = gone.collect();
+    notes.retain(|note| !tells(note) || !gone.contains(&note.number));
+}
+
+/// Forgets what a section has noted: the tuple comes from where the journal is kept.
+pub(crate) fn forget(section: &mut Section<'_>) {
+    let notes = section.take_notes();
+    section.reuse_notes(notes);
+}
+
+/// Whether a take of one tuple will find room for its record, by a look: as long as this is so when each of them looks, there
+/// is, since what puts leave to others is enough for as many takes as there can be threads.
+#[inline]
+pub(crate) fn has_room_for_take(store: &Store, view: &View<'_>) -> bool {
+    !store.journal.is_on() || Ring::of(store, view).has_room_for_take()
+}
