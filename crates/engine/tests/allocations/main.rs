@@ -7,3 +7,6 @@ mod shared;
 mod steady;
 #[path = "../support/mod.rs"]
 mod support;
+
+/// Spaces of this program have no journal.
+const JOURNALLED: bool = false;

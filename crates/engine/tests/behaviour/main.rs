@@ -15,3 +15,6 @@ mod scan;
 #[path = "../support/mod.rs"]
 mod support;
 mod waiters_max;
+
+/// Spaces of this program have no journal.
+const JOURNALLED: bool = false;

@@ -12,6 +12,7 @@ mod handed;
 mod interleaved;
 mod interleaved_held;
 mod interleaved_races;
+mod journal;
 mod keepers;
 mod leases_many;
 mod memory;
@@ -25,3 +26,6 @@ mod torture;
 mod transactions;
 mod transfer;
 mod waiters;
+
+/// Spaces of this program have no journal.
+const JOURNALLED: bool = false;

@@ -1,7 +1,29 @@
-//! The journal of a space: what it tells adds up to what is there (rule C4).
+//! The journal of a space: what it tells adds up to what is there (rule C4). So it does after everything that the tests of the verbs do,
+//! which this program runs on journalled spaces.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
-mod replay;
+#[path = "../one_thread/claims.rs"]
+mod claims;
+#[path = "../behaviour/conditions.rs"]
+mod conditions;
+#[path = "../one_thread/events.rs"]
+mod events;
+#[path = "../behaviour/handed.rs"]
+mod handed;
+#[path = "../one_thread/leases.rs"]
+mod leases;
+#[path = "../behaviour/limited.rs"]
+mod limited;
+mod random;
+#[path = "../behaviour/refusable.rs"]
+mod refusable;
 #[path = "../support/mod.rs"]
 mod support;
 mod told;
+#[path = "../one_thread/transactions.rs"]
+mod transactions;
+#[path = "../one_thread/transactions_own.rs"]
+mod transactions_own;
+
+/// Spaces of this program have a journal.
+const JOURNALLED: bool = true;

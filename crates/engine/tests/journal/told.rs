@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tupelo_engine::{ClaimTerms, Engine, Error, Kept, LeaseTerms, Limits, Order, Want, WhenFull};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
-use crate::replay::{Journalled, Replay, bare};
+use crate::support::replay::{Journalled, Replay, bare};
 use crate::support::transactions::begin;
 use crate::support::{LONG, any_job, job, number, this_job, try_claim, try_take};
 

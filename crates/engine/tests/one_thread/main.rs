@@ -14,3 +14,6 @@ mod transactions_over;
 mod transactions_own;
 #[cfg(feature = "checked")]
 mod watched;
+
+/// Spaces of this program have no journal.
+const JOURNALLED: bool = false;

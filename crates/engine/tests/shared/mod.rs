@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
-use tupelo_shm::{Directory, Memory, Segment};
+use tupelo_shm::{Directory, Mapping, Memory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// Kills per script in an ordinary run, at instructions of which others see something.
@@ -40,18 +40,33 @@ pub(crate) fn space_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine>
 
 /// As [`space`], with these limits.
 pub(crate) fn space_within(limits: &Limits) -> Arc<Engine> {
+    let reserve_bytes = Engine::reserve_bytes(limits.size_bytes);
+    space_of(reserve_bytes, |mapping| Engine::initialise(mapping, limits))
+}
+
+/// As [`space`], with a journal of so many bytes.
+pub(crate) fn space_journalled(size_bytes: u64, journal_bytes: u64) -> Arc<Engine> {
+    let limits = Limits { size_bytes, ..Limits::default() };
+    space_of(Engine::reserve_bytes_journalled(size_bytes, journal_bytes), |mapping| {
+        Engine::initialise_journalled(mapping, &limits, journal_bytes)
+    })
+}
+
+fn space_of(
+    reserve_bytes: usize,
+    initialise: impl Fn(&Mapping) -> Result<(), tupelo_shm::Error>,
+) -> Arc<Engine> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("tupelo-crash-{}-{number}", std::process::id());
     let options = CreateOptions {
-        reserve_bytes: Engine::reserve_bytes(limits.size_bytes),
+        reserve_bytes,
         initial_commit_bytes: 0,
         create: true,
         fresh: true,
         mode: 0o600,
     };
     let (directory, layout) = (Directory::default(), Engine::segment_layout());
-    let initialise = |mapping: &_| Engine::initialise(mapping, limits);
     let segment =
         Segment::create_or_attach(&directory, &name, &options, &layout, initialise).unwrap();
     directory.remove(&name).unwrap();

@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "a refusal fails the test")]
 
 pub(crate) mod bells;
+pub(crate) mod replay;
 pub(crate) mod transactions;
 
 use std::sync::Arc;
@@ -21,8 +22,11 @@ pub(crate) fn engine_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine
     engine_with(&Limits { size_bytes, tuples_max, ..Limits::default() })
 }
 
-/// A private space with these limits.
+/// A private space with these limits; in a program of journalled spaces, one whose journal is checked in the end.
 pub(crate) fn engine_with(limits: &Limits) -> Arc<Engine> {
+    if crate::JOURNALLED {
+        return replay::watched(limits);
+    }
     let options = CreateOptions {
         reserve_bytes: Engine::reserve_bytes(limits.size_bytes),
         initial_commit_bytes: 4096,

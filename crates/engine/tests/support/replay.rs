@@ -1,6 +1,7 @@
 //! A journalled space, and what its journal adds up to.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -125,6 +126,28 @@ pub(crate) fn bare(limits: &Limits, journal_bytes: u64) -> Arc<Engine> {
     Arc::new(Engine::new(segment.unwrap()).unwrap())
 }
 
+thread_local! {
+    /// The spaces that a test has made in its thread.
+    static WATCHED: Watched = const { Watched(RefCell::new(Vec::new())) };
+}
+
+struct Watched(RefCell<Vec<Journalled>>);
+
+/// When the test is over. A failure ends the program: a test has no end of its own to say so.
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.borrow().iter().for_each(|space| drop(space.verify()));
+    }
+}
+
+/// A private journalled space that is checked when its thread ends.
+pub(crate) fn watched(limits: &Limits) -> Arc<Engine> {
+    let space = Journalled::of(limits, 16 << 20);
+    let engine = Arc::clone(&space.engine);
+    WATCHED.with(|watched| watched.0.borrow_mut().push(space));
+    engine
+}
+
 /// A private journalled space, and what its journal told whenever its ring was full.
 pub(crate) struct Journalled {
     pub(crate) engine: Arc<Engine>,
@@ -137,7 +160,11 @@ impl Journalled {
     }
 
     pub(crate) fn with(limits: &Limits) -> Self {
-        let engine = bare(limits, 1 << 20);
+        Self::of(limits, 1 << 20)
+    }
+
+    fn of(limits: &Limits, journal_bytes: u64) -> Self {
+        let engine = bare(limits, journal_bytes);
         let replay = Arc::new(Mutex::new(Replay::default()));
         let (kept, weak) = (Arc::clone(&replay), Arc::downgrade(&engine));
         let is_first = engine.set_drainer(move |_| {
