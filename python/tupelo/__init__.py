@@ -1,7 +1,7 @@
 """Tupelo: a shared bag of tuples for programs that work together.
 
-Put a tuple in, and any process of this machine can read it or take it by describing what it looks
-like.
+Put a tuple into a space, and any process of this machine can read or take it. A template describes
+the tuple.
 
 >>> import tupelo as ts
 >>> with ts.connect("mem://readme") as space:
@@ -78,7 +78,7 @@ else:
         raise AttributeError(message)
 
     def __dir__() -> list[str]:
-        """Name also what is imported where it is used."""
+        """List also the names that are imported on first use."""
         return sorted({*globals(), *__all__})
 
 

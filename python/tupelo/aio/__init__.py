@@ -2,11 +2,12 @@
 
 Ten thousand tasks may wait for tuples at once: an event loop has one place in the space through
 which it hears of all of them. Cancelling a wait at any point loses nothing: a tuple that was handed
-over already goes back with its identity, age and place (rule T5). A block on a claim that is
-cancelled aborts it.
+over already goes back with its identity, age and place (rule T5). A cancelled block on a claim
+aborts the claim.
 
-Every name of `tupelo` is here: what waits has a twin that is awaited, and everything else (`F`,
-`like`, `REST`, `call`, the exceptions, ...) is the very same. So one import will do. `spawn` is
+Every name of `tupelo` is here, so one import will do. A verb that waits has a twin that is awaited.
+Everything else (`F`, `like`, `REST`, `call`, the exceptions, ...) is the very same object. `spawn`
+is
 the same, too: the end of its block waits for the processes, and the event loop with it, so it
 stands around `asyncio.run`. Instead of `take_future` there is `asyncio.create_task(space.take(…))`.
 

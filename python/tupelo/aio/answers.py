@@ -1,4 +1,4 @@
-"""Waiting for the answer to a task that somebody else does."""
+"""Waiting for the answer to a task that a worker does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["answer"]
 
 
 async def answer(future: Future[Any]) -> Any:
-    """Return the result of a task, or raise its error; who is cut withdraws one that waits."""
+    """Return the result of a task, or raise its error; a cancelled wait withdraws the task."""
     try:
         return await asyncio.wrap_future(future)
     except BaseException:

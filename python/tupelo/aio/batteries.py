@@ -1,4 +1,4 @@
-"""The batteries for asyncio: those of `tupelo.batteries`, over a space of `tupelo.aio`.
+"""The batteries for asyncio: `tupelo.batteries`, over a space of `tupelo.aio`.
 
 The same names, arguments, tuples and guarantees; what blocks there is awaited here. They are the
 same code, too.

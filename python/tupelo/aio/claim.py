@@ -1,7 +1,7 @@
-"""A claim of a task: a tuple in its hands until it is done with (rules K1 to K4).
+"""A claim of a task: a tuple that is held until the task completes or aborts it (rules K1 to K4).
 
-One object is the call and what the call returns: to be awaited, or to be entered as a block. It is
-a coroutine as that of any verb, so that tasks can be made of it.
+One object is the call and its result: you await it, or enter it as a block. The call is a
+coroutine, like that of any verb, so you can make tasks of it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ T = TypeVar("T")
 class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
     """A tuple in the hands of this process, until it is done with or goes back to the space.
 
-    Made by `Space.claim`. Awaited, it claims, and gives itself. As an asynchronous context manager
-    it claims unless it has, gives the tuple, renews itself as long as the block runs, whatever the
-    event loop is busy with, and is done at its end; an exception or a cancellation aborts it. A
-    claim that is forgotten is aborted.
+    Made by `Space.claim`. Awaited, it claims, and returns itself. As an asynchronous context
+    manager it claims, unless it has already, and gives the tuple. It renews itself as long as the
+    block runs, whatever the event loop is busy with. The end of the block completes the claim; an
+    exception or a cancellation aborts it. A forgotten claim is aborted.
     """
 
     def __init__(self, begin: Coroutine[Any, Any, _native.Claim[T]], with_room: WithRoom) -> None:
@@ -75,7 +75,7 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         return self._held.settled
 
     async def done(self, *, timeout: Seconds | None = None) -> None:
-        """Consume the tuple; what was put under the claim appears at the same moment (K2, K4).
+        """Consume the tuple; the puts under the claim appear at the same moment (K2, K4).
 
         It waits for room for that as `put` does.
         """
@@ -83,7 +83,7 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         await self._with_room(lambda: held.done(timeout=0), timeout)
 
     async def abort(self, reason: str | None = None) -> None:
-        """Put the tuple back at its old place; what was put under the claim is forgotten (K2)."""
+        """Put the tuple back at its old place; the puts under the claim are discarded (K2)."""
         self._held.abort(reason)
 
     async def extend(self, ttl: Seconds | None = None) -> None:
@@ -113,7 +113,8 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
             try:
                 await self.done()
             except BaseException as failure:
-                # Nobody is left who could try again: it goes back, for the reason that is raised.
+                # No caller is left to try again: the tuple goes back, with the raised error as the
+                # reason.
                 held.__exit__(type(failure), failure, failure.__traceback__)
                 raise
         held.__exit__(kind, exception, traceback)

@@ -46,7 +46,7 @@ class Lease:
         """Remove the tuple (rule L2).
 
         Raises:
-            LeaseExpired: it is not there any more; or somebody has it in hands, and nothing has
+            LeaseExpired: the tuple is gone; or another process or task holds it, and nothing has
                 changed.
         """
         self._lease.cancel()

@@ -58,11 +58,11 @@ class LoopBell:
         return await wait_for_any(rings, seconds)
 
     def expect(self, number: int, future: asyncio.Future[bool]) -> None:
-        """Resolve `future` when something happens to what was added under this number."""
+        """Resolve `future` when something happens to the place that was added under this number."""
         self._futures[number] = future
 
     def forget(self, number: int) -> None:
-        """Do not expect anything of what was added under this number any more."""
+        """Expect nothing more of the place that was added under this number."""
         del self._futures[number]
         self._places.pop(number, None)
         self._bell.remove(number)
@@ -72,18 +72,18 @@ class LoopBell:
             self._bell.rest()
 
     def rouse(self, place: Place) -> None:
-        """Tell whoever waits for a place that something happened to it."""
+        """Tell the future that waits for a place that something happened to the place."""
         self._tell([self._bell.add(place)])
 
     def close(self) -> None:
-        """Give the bell back. Who still waits is told that something happened, and finds out.
+        """Give the bell back. Each waiting future is told that something happened, and finds out.
 
-        A loop that was closed while its tasks waited has nobody who could be told: they never go
-        on, so what they were handed goes back. One that runs in another thread does it itself.
+        A loop that was closed while its tasks waited can tell no future. Its tasks never go on, so
+        the tuples handed to them go back. A loop that runs in another thread does it itself.
         """
         if self._pid != os.getpid():
-            # In the child of a fork. What a loop waits with is shared: if this one waited for the
-            # bell no more, nor would the parent's.
+            # In the child of a fork. The bell of a loop is shared: if the child stopped waiting for
+            # the bell, so would the parent.
             self._bell.close()
             return
         if self._loop.is_running() and self._loop is not running_loop():
@@ -126,10 +126,10 @@ class LoopBell:
             self._next_look = self._loop.call_at(due, self._look)
 
     def last_look(self) -> None:
-        """Look around for who has waited long enough.
+        """Look for places that have waited long enough.
 
-        What is due at this moment has happened in time, and what the dead held comes to those in
-        line (rule L5).
+        Everything that is due at this moment has happened, and tuples held by dead processes reach
+        the places in line (rule L5).
         """
         self._tell(self._bell.last_look())
 
@@ -164,7 +164,7 @@ class LoopBell:
 
 
 class _Reader:
-    """What a loop calls when the bell was rung. A loop lets go of it when it is closed."""
+    """The callback of a loop for a rung bell. A loop lets go of it when it is closed."""
 
     __slots__ = ("_bell",)
 
@@ -175,7 +175,7 @@ class _Reader:
         self._bell._rung()  # noqa: SLF001 - a part of it
 
     def __del__(self) -> None:
-        """Tell the bell, which nobody else would: a loop does not say when it closes."""
+        """Tell the bell that the loop is closed: a loop does not say when it closes."""
         self._bell.loop_is_gone()
 
 

@@ -91,8 +91,8 @@ class Pool:
         try:
             await asyncio.to_thread(self._terms.end, pool, is_well=error is None)
         except BaseException:
-            # Nobody waits any more: the thread that waits for the workers sees that there are none
-            # left. If it was that which raised this, it has killed them.
+            # No task waits any more: the thread that waits for the workers sees that there are none
+            # left. If that thread raised this error, it has killed them.
             pool.kill()
             raise
         finally:
@@ -164,7 +164,7 @@ class Pool:
         """Call a function once; return its result. Cancelling withdraws a task that waits.
 
         Raises:
-            NotEncodable: an argument can not be stored.
+            NotEncodable: an argument cannot be stored.
             RemoteError: the task has failed; or the space has dropped it.
             RuntimeError: the pool is that of the process that this one was forked from, or has
                 ended.
@@ -228,7 +228,7 @@ class _Start:
                 self._space.close()
 
     def give_up(self) -> None:
-        """End those that have started, and close the space: no more do."""
+        """End the processes that have started, and close the space: no more start."""
         with self._lock:
             self._is_given_up = True
             pool = self._pool

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Queue(core.Queue[T]):
-    """Items for whoever gets them first; see `tupelo.batteries.Queue`.
+    """Items that workers get, each item once; see `tupelo.batteries.Queue`.
 
     >>> import asyncio
     >>> from tupelo import aio

@@ -85,7 +85,7 @@ class RemoteFunction(Generic[P, R]):
         Cancelling withdraws a task that no worker has begun.
 
         Raises:
-            NotEncodable: an argument can not be stored.
+            NotEncodable: an argument cannot be stored.
             RemoteError: the task has failed; or the space has dropped it.
             SpaceFull: there is no room for the task.
             ValueError: the space is a `mem://` one, which no worker sees.
@@ -97,7 +97,7 @@ class RemoteFunction(Generic[P, R]):
         return cast("R", await answer(await self._space()._waiting.with_room(put, None)))
 
     def _space(self) -> Space:
-        """Return the connection by which this process puts tasks, for those that wait for room."""
+        """Return the connection by which this process puts tasks, for calls that wait for room."""
         connection = self.address.connection()
         if self._connected is None or self._connected.blocking is not connection:
             self._connected = Space(connection)
@@ -110,9 +110,9 @@ class RemoteFunction(Generic[P, R]):
     async def retry(self) -> list[asyncio.Future[R]]:
         """Have all tasks that have failed done again; return their futures.
 
-        It waits for room as `Space.put` does. If there is not enough for all, those for which there
-        was none are still in `dead`. If it is cancelled, those of which it has put the tasks are
-        done all the same.
+        It waits for room as `Space.put` does. If there is not enough room for all, the tasks
+        without room stay in `dead`. If it is cancelled, the tasks that it has put already are done
+        all the same.
 
         Raises:
             SpaceFull: there is no room for a single one. All are still in `dead`.

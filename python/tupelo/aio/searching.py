@@ -1,8 +1,7 @@
 """Finding a tuple that is in one of several spaces, for asyncio: as `tupelo.searching`.
 
-What does not wait, the order of the spaces, the getting in line and the picking up are those of
-the native `Search`; only the waiting is the event loop's, by the bells that it has in the spaces
-anyway.
+The native `Search` does everything that does not wait: it orders the spaces, gets in line and picks
+up. Only the waiting is the event loop's: it uses the bells that the loop has in the spaces anyway.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Search:
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make one; where somebody records, one that writes down what it finds."""
+        """Make one; while a program is recorded, one that writes down its finds."""
         if cls is Search and os.environ.get("TUPELO_RECORD"):
             from tupelo.recording import RecordingAioSearch  # noqa: PLC0415 - only where it is used
 
@@ -101,14 +100,14 @@ class Search:
             try:
                 found = await self._served(line, seconds)
             finally:
-                # What was handed over in the meantime goes back to its place (rule T5).
+                # A tuple that was handed over in the meantime goes back to its place (rule T5).
                 line.cancel()
         if found is None:
             raise self._native.timed_out(want, seconds or 0.0, *template, **fields)
         return found
 
     async def _served(self, line: Line, seconds: float | None) -> Found[Any] | None:
-        """Wait for what is handed over to a place in line; None if the time runs out."""
+        """Wait for a tuple that is handed to a place in line; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:

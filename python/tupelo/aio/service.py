@@ -19,9 +19,9 @@ __all__ = ["Service", "call"]
 
 
 class Service(core.Service):
-    """Answers what is asked under a name; see `tupelo.batteries.Service`.
+    """Answers the requests under a name; see `tupelo.batteries.Service`.
 
-    The handler may be a coroutine function. One that is not holds the event loop up.
+    The handler may be a coroutine function. A plain function holds the event loop up.
 
     >>> from tupelo import aio
     >>> from tupelo.aio.batteries import Service, call
@@ -55,7 +55,7 @@ class Service(core.Service):
     async def stop(self) -> None:
         """End `run`, of this object alone, when all is answered that was begun.
 
-        Before the first `run` it ends that one as soon as it begins. Later, if nothing runs, it
-        does nothing.
+        Called before the first `run`, it ends that run as soon as it begins. Called later, it does
+        nothing if nothing runs.
         """
         await self.runs.stop()

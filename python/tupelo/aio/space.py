@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tupelo.letters import DeadLetter
 
     class Terms(TypedDict):
-        """What a claim is given on."""
+        """The terms of a claim."""
 
         ttl: Seconds
         max_attempts: int | None
@@ -53,8 +53,8 @@ class Space:
     say so. One that does not wait is done at once, with no turn for other tasks. One that waits
     waits for ever unless `timeout` says how many seconds, and its task may be cancelled.
 
-    As an asynchronous context manager it closes itself; the tuples stay in the space. One that is
-    forgotten gives back what its event loops waited with.
+    As an asynchronous context manager it closes itself; the tuples stay in the space. A forgotten
+    connection gives back the places and bells of its event loops.
     """
 
     def __init__(self, space: _native.Space) -> None:
@@ -87,7 +87,7 @@ class Space:
         return f"<aio.Space {self.url}>"
 
     def __reduce__(self) -> tuple[Callable[[_native.Space], Space], tuple[_native.Space]]:
-        """What a pickle keeps: the connection, as it keeps that."""
+        """The state for a pickle: the connection, as a pickle of that keeps it."""
         return wrapped, (self.blocking,)
 
     if not TYPE_CHECKING:
@@ -193,7 +193,8 @@ class Space:
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
         """End every `consume` of an equal template; see `tupelo.Space.finish`.
 
-        It ends those of any process, with asyncio or without, once nothing matches any more.
+        It ends the `consume` calls of any process, with asyncio or without, once nothing matches
+        any more.
         """
         given.require_keywords("finish", template, fields)
         ended = _native.like(*template, where=where, **fields)
@@ -227,9 +228,9 @@ class Space:
     ) -> tuple[Any, ...]:
         """Have others compute a tuple and put it; see `tupelo.Space.eval`.
 
-        Awaited, it gives the tuple when that is there, and raises `RemoteError` if a call failed:
-        for a future make a task of it. A task that is cancelled withdraws the work if nobody has
-        begun; if somebody has, the tuple appears all the same.
+        Awaited, it returns the tuple as soon as the tuple has been computed. It raises
+        `RemoteError` if a call failed. For a future, make a task of it. A cancelled task withdraws
+        the work if no worker has begun; otherwise the tuple appears all the same.
         """
         from tupelo.tasks import evaluation  # noqa: PLC0415 - only who evaluates needs it
 
@@ -248,7 +249,7 @@ class Space:
         return Transaction(self, others, ttl)
 
     async def stat(self) -> dict[str, Any]:
-        """Return what is in the space; see `tupelo.Space.stat`."""
+        """Return the figures of the space; see `tupelo.Space.stat`."""
         return self._space.stat()
 
     async def explain(self, *template: Any, where: str | None = None, **fields: Any) -> Explanation:
@@ -337,8 +338,8 @@ class Space:
     ) -> Any:
         """Take a match, waiting for one; see `tupelo.Space.take`.
 
-        A task that is cancelled has taken nothing: what was on its way goes back to its place, and
-        to the next in line (rule T5).
+        A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
+        and to the next in line (rule T5).
         """
         given.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
@@ -456,7 +457,7 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Replace a match by what a function makes of it; see `tupelo.Space.update`.
+        """Replace a match by the result of a function; see `tupelo.Space.update`.
 
         The function is called in the event loop, and is no coroutine.
         """
@@ -500,7 +501,7 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> None:
-        """Wait until nothing matches, and nobody holds a match; see `tupelo.Space.wait_none`."""
+        """Wait until nothing matches, and no claim holds a match; see `tupelo.Space.wait_none`."""
         given.require_keywords("wait_none", template, fields)
         seconds = _native.seconds("timeout", timeout)
         fields = given.conditioned(fields, where)
@@ -569,7 +570,7 @@ class Space:
 
 
 def wrapped(connection: _native.Space) -> Space:
-    """Return a connection for tasks; where somebody records, one that writes down what they do."""
+    """Return a connection for tasks; while a program is recorded, one that is recorded, too."""
     if os.environ.get("TUPELO_RECORD"):
         from tupelo.recording import RecordingAioSpace  # noqa: PLC0415 - only where somebody records
 

@@ -37,8 +37,8 @@ class Subscription:
         """Wrap a subscription; `bell` is what an event loop waits with."""
         self._subscription = subscription
         self._bell = bell
-        # Of one loop: where it was asked for events last, how many of its tasks ask, what they take
-        # turns with, and whether one of them waits at the bell.
+        # Of one loop: the loop that asked for events last, the number of its tasks that ask, the
+        # lock by which they take turns, and whether a task waits at the bell.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = 0
         self._turn = asyncio.Lock()
@@ -118,7 +118,7 @@ class Subscription:
         self._end()
 
     def _end(self) -> None:
-        """Give back what is native; in the thread of the loop, while that runs."""
+        """Give back the native subscription; in the thread of the loop, while the loop runs."""
         loop = self._loop
         if loop is None or loop.is_closed() or not self._is_at_bell:
             self._subscription.close()
@@ -151,7 +151,7 @@ class Subscription:
         return None
 
     def _begin_to_ask(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
-        """Return what the tasks of a loop take turns with. A lock of asyncio knows but one loop.
+        """Return the lock by which the tasks of a loop take turns: each loop needs its own.
 
         Raises:
             ValueError: tasks of another loop wait for events, or for their turn.
@@ -159,7 +159,7 @@ class Subscription:
         with self._changes:
             before = self._loop
             if before is not loop:
-                # Of a loop that was closed while its tasks waited, nobody waits any more.
+                # The waiting tasks of a loop that was closed never go on, so they do not count.
                 if before is not None and self._asking and not before.is_closed():
                     message = (
                         "TUP-019: tasks of another event loop wait for the events of this "

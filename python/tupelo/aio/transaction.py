@@ -1,8 +1,8 @@
 """Transactions of tasks: operations that take effect together, or not at all (rules X1 to X7).
 
 All that happens is the synchronous transaction's; here is how its verbs wait. A transaction belongs
-to the task that began it, as a synchronous one belongs to its thread: two tasks in one transaction
-would see each other's changes, and one could commit what the other is in the middle of.
+to the task that began it, as a synchronous one belongs to its thread. Otherwise two tasks in one
+transaction would see each other's changes, and one could commit the other's unfinished work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Transaction", "TransactionSpace"]
 class Owner:
     """The task that a transaction belongs to.
 
-    One that was begun outside of all tasks belongs to the first task that uses it.
+    A transaction that was begun outside of all tasks belongs to the first task that uses it.
     """
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Owner:
 class TransactionSpace:
     """A space as a transaction sees it (rule X6). The verbs are those of `tupelo.TransactionSpace`.
 
-    They have the same arguments, results and errors, and are awaited. One that waits and whose task
-    is cancelled has taken and changed nothing.
+    They have the same arguments, results and errors, and are awaited. If the task of a waiting verb
+    is cancelled, the verb has taken and changed nothing.
 
     Raises:
         ValueError: at any call: it comes from another task than began the transaction, or the
@@ -70,14 +70,14 @@ class TransactionSpace:
     """
 
     def __init__(self, space: Space, inside: _native.TransactionSpace, owner: Owner) -> None:
-        """Wrap what a synchronous transaction sees."""
+        """Wrap the view of a synchronous transaction."""
         self._space = space
         self._plain = inside
         self._owner = owner
 
     @property
     def _inside(self) -> _native.TransactionSpace:
-        """What the synchronous transaction sees, for the task that began it."""
+        """The view of the synchronous transaction, for the task that began it."""
         self._owner.require()
         return self._plain
 
@@ -239,7 +239,7 @@ class TransactionSpace:
                     break
                 await self._space._waiting.bell(loop).wait(place, seconds=left)
         finally:
-            # What was handed over in the meantime goes back to its place (rule T5).
+            # A tuple that was handed over in the meantime goes back to its place (rule T5).
             place.cancel()
         if done is None:
             verb, template = what
@@ -284,7 +284,7 @@ class Transaction(TransactionSpace):
         self._transaction.commit()
 
     async def abort(self) -> None:
-        """Undo everything: what was taken is back with its identity, age and place (rule X5).
+        """Undo everything: the taken tuples are back with identity, age and place (rule X5).
 
         Raises:
             ValueError: this is another task, or it was committed or aborted before.
@@ -306,7 +306,7 @@ class Transaction(TransactionSpace):
     ) -> None:
         """Commit, unless the block has committed or aborted; abort if it raised."""
         if exception is None:
-            # What has failed is aborted in any task: an asynchronous generator that nobody goes on
-            # with is ended by a task that the loop makes for that.
+            # A failed transaction may be aborted in any task. The loop makes a task of its own to
+            # end an asynchronous generator that is abandoned.
             self._owner.require()
         self._transaction.__exit__(kind, exception, traceback)

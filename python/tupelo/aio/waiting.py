@@ -1,8 +1,7 @@
 """How the tasks of a connection wait.
 
-In line for a tuple (`take`, `read`, `claim`) or for room (all puts); or until an attempt succeeds
-that is worth another try when something was put or removed (`take_many`, `swap`, `wait_none`,
-`consume`).
+A wait is in line for a tuple (`take`, `read`, `claim`) or for room (all puts). Other verbs try
+again when something was put or removed (`take_many`, `swap`, `wait_none`, `consume`).
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ class Waiting:
     def __del__(self) -> None:
         """Give all bells back: a loop that waits for one would keep it, and the connection.
 
-        Nobody waits: who does has this. It may be at the end of the program, in any thread, or in
-        the child of a fork.
+        No task waits any more: a waiting task holds a reference to this. It may be at the end of
+        the program, in any thread, or in the child of a fork.
         """
         self.close()
 
@@ -63,7 +62,7 @@ class Waiting:
                 bell.close()
 
     def close(self) -> None:
-        """Give all bells back. Who still waits is told that something happened, and finds out."""
+        """Give all bells back. Each waiting task is told that something happened, and finds out."""
         # One by one: a thread may begin to wait meanwhile.
         while self._bells:
             try:
@@ -84,7 +83,7 @@ class Waiting:
         try:
             found = await self._served(place, seconds, pick_up)
         finally:
-            # What was handed over in the meantime goes back to its place (rule T5).
+            # A tuple that was handed over in the meantime goes back to its place (rule T5).
             place.cancel()
         if found is None:
             raise _native.timed_out(self._space, verb, seconds or 0.0, template)
@@ -96,7 +95,7 @@ class Waiting:
         seconds: float | None,
         pick_up: Callable[[_native.Waiter], R | None],
     ) -> R | None:
-        """Wait for what is handed to a place in line; None if the time runs out."""
+        """Wait for a tuple that is handed to a place in line; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:

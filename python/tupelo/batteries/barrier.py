@@ -15,7 +15,7 @@ __all__ = ["Barrier", "BrokenBarrier", "Latch"]
 
 
 class Barrier:
-    """Lets nobody go on before all parties have come, round after round.
+    """Lets no party go on before all parties have come, round after round.
 
     A party that is killed while it waits has come: the others go on, and meet its absence in the
     round that follows. Its tuple is `("tupelo.barrier", name, parties, round, came, arrived,
@@ -42,14 +42,14 @@ class Barrier:
 
         Args:
             space: where the barrier is.
-            name: all who name it the same meet each other.
+            name: all objects with the same name meet each other.
             parties: how many have to come, up to 4096; the same everywhere.
-            party: who comes, for messages. By default the number of the process, and the name
-                of the thread if it is not the main one.
+            party: the name of this party in messages. By default the number of the process, and the
+                name of the thread if it is not the main one.
 
         Raises:
             TypeError: an argument of another type.
-            ValueError: a number of parties that can not be.
+            ValueError: the number of parties is out of range.
         """
         self._core = core.Barrier(AtOnce(space), name, parties=parties, party=party)
 
@@ -74,18 +74,18 @@ class Barrier:
             timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
 
         Returns:
-            How many had come before this one: each party of a round gets another number from 0
-            on, so that one of them can do what is to be done once.
+            The number of parties that came before this one. Each party of a round gets another
+            number, from 0 on, so one of them can do the work of the round that is done once.
 
         Raises:
-            BrokenBarrier: this party, or another one, has waited for too long. None of them goes
-                on, nor does who comes later, until somebody calls `reset`. The message has the
-                names of those who were there in the round before and did not come.
+            BrokenBarrier: this party, or another one, has waited for too long. The round fails for
+                all its parties, and for parties that come later, until somebody calls `reset`. The
+                message names the parties of the round before that did not come.
             ValueError: the barrier has another number of parties elsewhere.
             SpaceFull: there was no room for this party. It has not come.
 
-        A transaction that has the tuple of the barrier in its hands is waited for, whatever
-        `timeout` is: until it ends nobody can come, nor break the round.
+        If a transaction holds the tuple of the barrier, `wait` waits for its end, whatever
+        `timeout` is: until then no party can come or break the round.
 
         A wait that is interrupted otherwise (Ctrl-C, a cancelled task) is as if it had not been:
         the others wait on (T5). If this party was the last to come they have gone on already.
@@ -100,7 +100,7 @@ class Barrier:
         return run(self._core.wait(timeout))
 
     def reset(self) -> None:
-        """Begin a new round, whatever happened in this one. Who waits gets `BrokenBarrier`.
+        """Begin a new round, whatever happened in this one. Waiting parties get `BrokenBarrier`.
 
         >>> from tupelo.batteries import Barrier, BrokenBarrier
         >>> barrier = Barrier(space, "twice", parties=1)
@@ -134,12 +134,12 @@ class Latch:
 
         Args:
             space: where the latch is.
-            name: all who name it the same count down the same.
-            count: what it begins with; the same everywhere.
+            name: all objects with the same name count down the same latch.
+            count: the number that the latch begins with; the same everywhere.
 
         Raises:
             TypeError: an argument of another type.
-            ValueError: a count that can not be.
+            ValueError: the count is out of range.
         """
         self._core = core.Latch(AtOnce(space), name, count=count)
 
@@ -154,12 +154,12 @@ class Latch:
 
     @property
     def count(self) -> int:
-        """What it began with."""
+        """The count that the latch began with."""
         return self._core.count
 
     @property
     def left(self) -> int:
-        """What is left of the count.
+        """The rest of the count.
 
         Raises:
             ValueError: the latch has another count elsewhere.
@@ -170,7 +170,7 @@ class Latch:
         """Subtract from the count, in one step (O8). It does not go below 0.
 
         Returns:
-            What is left.
+            The rest of the count.
 
         Raises:
             ValueError: `by` is no number from 1 on, or the latch has another count elsewhere.

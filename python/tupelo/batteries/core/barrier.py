@@ -1,17 +1,17 @@
 """Places where many meet: `Barrier` and `Latch`.
 
-All that a barrier or a latch knows is in one tuple, which whoever comes replaces in one step: so a
-party that is killed has arrived or has not, and the last one to come can not die between arriving
-and letting the others go. Who waits is in line for the tuple of what comes next.
+The whole state of a barrier or a latch is one tuple, which each arriving party replaces in one
+step. So a party that is killed has arrived or has not. The last party cannot die between its
+arrival and the release of the others. A waiting party is in line for the next tuple.
 
 The tuples:
 
-* `("tupelo.barrier", name, parties, round, came, arrived, before)`: how many parties there are;
-  the round, from 0 on, and from the next multiple of 2^32 on after a reset; how many came to it, or
-  -1 if it is broken; their names, a list of texts; the names of the round before, empty in the
-  first and after a reset. No such tuple: nobody came yet.
-* `("tupelo.latch", name, count, left)`: the count it began with, and what is left of it. No such
-  tuple: nobody counted down yet.
+* `("tupelo.barrier", name, parties, round, came, arrived, before)`: `round` counts from 0 on, and
+  from the next multiple of 2^32 on after a reset. `came` is the number of parties that came to the
+  round, or -1 if it is broken. `arrived` is a list of their names. `before` has the names of the
+  round before; it is empty in the first round and after a reset. No such tuple: no party came yet.
+* `("tupelo.latch", name, count, left)`: the count it began with, and the rest of it. No such tuple:
+  no count down happened yet.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ THE_FIELD = _native.FieldProxy()
 
 
 class BrokenBarrier(TupeloError):
-    """A party of a barrier gave up, so the others can not go on either.
+    """A party of a barrier gave up, so the others cannot go on either.
 
     Attributes:
-        arrived: the names of those who came.
-        missing: the names of those who had come to the round before, and did not come to this one.
+        arrived: the names of the parties that came.
+        missing: the names of the parties that came to the round before, and not to this one.
     """
 
     code = "TUP-030"
@@ -76,7 +76,7 @@ BrokenBarrier.__module__ = "tupelo.batteries"  # as in a traceback, so that prog
 
 
 class State(NamedTuple):
-    """What a barrier knows, field by field as it is stored."""
+    """The state of a barrier, field by field as it is stored."""
 
     sign: str
     name: str
@@ -88,7 +88,7 @@ class State(NamedTuple):
 
 
 class Arrival:
-    """What a party knows of its own arrival, whenever it is interrupted."""
+    """A party's knowledge of its own arrival, whenever it is interrupted."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -96,7 +96,7 @@ class Arrival:
         self.has_come = False
 
     def begins(self, state: State, place: int) -> None:
-        """Note what is there if the step that comes next succeeds, and the place of the party."""
+        """Note the state to be stored if the next step succeeds, and the place of the party."""
         self._coming = (state, place)
 
     def has_failed(self) -> None:
@@ -113,15 +113,15 @@ class Arrival:
     def may_have_come(self, error: BaseException) -> bool:
         """Whether the party may be counted in, by what has ended its call.
 
-        A signal is seen behind the step as well as before it; other exceptions are raised by the
-        step itself, which then has not happened, or at an `await`, where it is known.
+        A signal is noticed behind the step as well as before it. Other exceptions come from the
+        step itself, which then has not happened, or at an `await`, where the outcome is known.
         """
         is_signal = isinstance(error, KeyboardInterrupt | SystemExit)
         return self.has_come or (self._coming is not None and is_signal)
 
 
 class Barrier:
-    """Lets nobody go on before all parties have come; see `tupelo.batteries.Barrier`.
+    """Lets no party go on before all parties have come; see `tupelo.batteries.Barrier`.
 
     >>> import asyncio
     >>> from tupelo import aio
@@ -171,10 +171,10 @@ class Barrier:
         return place
 
     async def reset(self) -> None:
-        """Begin a new round, whatever happened in this one. Who waits gets `BrokenBarrier`."""
+        """Begin a new round, whatever happened in this one. Waiting parties get `BrokenBarrier`."""
         while True:
             state = await self._state()
-            # In two steps, so that those who wait for this round are told that it broke.
+            # In two steps, so that the parties that wait for this round are told that it broke.
             broken = state._replace(came=BROKEN)
             first = (state.round // ROUNDS_MAX + 1) * ROUNDS_MAX
             new = state._replace(round=first, came=0, arrived=[], before=[])
@@ -184,9 +184,9 @@ class Barrier:
                 return
 
     async def _arrive(self, party: str, deadline: Deadline, arrival: Arrival) -> None:
-        """Count this party in; note the round as it then is, and its place among those who came.
+        """Count this party in; note the round as it then is, and this party's place in it.
 
-        That is one that somebody has left, if there is one: each has another.
+        The place may be that of a party that has left: each party has another.
         """
         while True:
             state = await self._state()
@@ -204,14 +204,14 @@ class Barrier:
             arrival.has_failed()
 
     async def _end_of(self, number: int, deadline: Deadline) -> State:
-        """Wait until the round of that number has ended; return what is stored then."""
+        """Wait until the round of that number has ended; return the state that is stored then."""
         later = THE_FIELD.between(number + 1, NUMBER_MAX)
         next_one = _native.like(BARRIER, self.name, int, later, int, list, list)
         broken = _native.like(BARRIER, self.name, int, number, BROKEN, list, list)
         return State(*await self._space.read(next_one | broken, timeout=deadline.left()))
 
     async def _give_up(self, number: int) -> State:
-        """Break the round of that number, unless it has ended; return what is stored then."""
+        """Break the round of that number, unless it has ended; return the state stored then."""
         while True:
             state = await self._state()
             if state.round != number or state.came == BROKEN:
@@ -237,7 +237,7 @@ class Barrier:
                 return
 
     async def _state(self) -> State:
-        """Return what is stored.
+        """Return the stored state.
 
         Raises:
             ValueError: it is a barrier of more parties, or of fewer.
@@ -257,7 +257,7 @@ class Barrier:
     async def _put(
         self, new: State, *, instead_of: State, deadline: Deadline | None = None
     ) -> bool:
-        """Replace what was read; return False if somebody else was faster."""
+        """Replace the state that was read; return False if another party was faster."""
         if await replaced(self._space, *instead_of, to=tuple(new)):
             return True
         is_first = instead_of.round == instead_of.came == 0
@@ -270,7 +270,7 @@ class Barrier:
         return (BARRIER, self.name, int, int, int, list, list)
 
     def _error(self, state: State, within: str, *, waited_for: int) -> BrokenBarrier:
-        """Return the exception for a round that broke, by what was stored then or later."""
+        """Return the exception for a broken round, by the state stored then or later."""
         if state.round != waited_for:  # it tells of another round
             state = state._replace(came=0, arrived=[], before=[])
         came = tuple(party for party in state.arrived if party != LEFT)
@@ -293,7 +293,7 @@ class Barrier:
 
 
 def has_passed(found: State, number: int) -> bool:
-    """Return whether the round of that number has ended well, by what is stored then or later."""
+    """Return whether the round of that number has ended well, by the state stored then or later."""
     return found.round > number and found.round // ROUNDS_MAX == number // ROUNDS_MAX
 
 
@@ -337,7 +337,7 @@ class Latch:
         return f"<Latch {self.name!r} of {self.count} in {self._space.url}>"
 
     async def left(self) -> int:
-        """Return what is left of the count."""
+        """Return the rest of the count."""
         found = await self._space.try_read(LATCH, self.name, int, int)
         if found is None:
             return self.count
@@ -353,7 +353,7 @@ class Latch:
         )
 
     async def count_down(self, by: int = 1) -> int:
-        """Subtract from the count, down to 0; return what is left."""
+        """Subtract from the count, down to 0; return the rest."""
         by = checks.number_of("by", by, NUMBER_MAX)
         space, name, count = self._space, self.name, self.count
         while True:
@@ -370,7 +370,7 @@ class Latch:
         deadline = Deadline(timeout)
         await self.left()
         opened = _native.like(LATCH, self.name, self.count, 0)
-        # Of a party that came later, and has another count: nobody would ever open this one.
+        # A party with another count came later: this latch would never open.
         other = _native.like(LATCH, self.name, self.count != THE_FIELD, int)
         try:
             while True:

@@ -1,7 +1,8 @@
 """Waiting for so many results: `gather`.
 
-They are taken in one step when all are there: a call that gives up, or whose process is killed, has
-taken nothing. So the bar counts what waits in the space. It needs no tuples of its own.
+The tuples are taken in one step when all are in the space: a call that gives up, or whose process
+is killed, has taken nothing. So the bar counts tuples that wait in the space. It needs no tuples of
+its own.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ async def _watched(
 ) -> list[Any]:
     """Wait in short turns, and draw the bar between them.
 
-    What is there at the beginning of a turn is drawn before it is taken: a terminal may be slow, or
-    stopped, and who presses Ctrl-C then is to have taken nothing. Results that complete the number
-    during a turn are taken at that moment, and drawn afterwards.
+    The count at the beginning of a turn is drawn before the tuples are taken. A terminal may be
+    slow, or stopped, and Ctrl-C during that time must leave nothing taken. If results complete the
+    number during a turn, they are taken at that moment, and drawn afterwards.
     """
     done = 0
     try:

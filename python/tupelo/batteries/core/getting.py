@@ -23,8 +23,9 @@ T = TypeVar("T")
 class Getting(Coroutine[Any, Any, "Delivery[T]"], Generic[T]):
     """A call of `Queue.get`. Awaited it gives the delivery, which `async with` can enter as well.
 
-    As an asynchronous context manager it gets the item, and is what the delivery is: it gives the
-    item, is done at the end of the block, and gives the item back if that raises.
+    As an asynchronous context manager it gets an item and behaves as the delivery does. It gives
+    the item, and completes the delivery at the end of the block. If the block raises, the item goes
+    back.
     """
 
     def __init__(self, get: Coroutine[Any, Any, Delivery[T]]) -> None:

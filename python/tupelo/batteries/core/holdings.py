@@ -1,9 +1,9 @@
 """What one object of a lock holds, for each thread or task: for `release`, and for `with lock:`.
 
-One object may be shared by tasks and threads. Each gives back its own: the permit of another one
-may be in use. A block gives back the one that it has begun with, and `release` what was acquired
-without a block. Only if there is no such one is it that of the block, which then waits for another:
-a condition lets others in like that.
+Tasks and threads may share one object. Each gives back its own permit: the permit of another may be
+in use. A block gives back the permit that it began with, and `release` a permit that was acquired
+without a block. If there is none, `release` gives back that of the block, which acquires another
+one later: a condition lets others in like that.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Holdings:
 
     def __init__(self) -> None:
         """Begin with none."""
-        # One list, in which each step is one that no thread can come between: what another one
-        # notes at the same time is never stored over.
+        # One list, in which no thread can come between the parts of a step: a permit that another
+        # thread notes at the same time is never overwritten.
         self._holdings: list[Holding] = []
 
     def push(self, permit: Permit, *, is_block: bool = False) -> None:
-        """Note what is held: from now on it is released by who says so, and not by chance."""
+        """Note a permit: from now on an explicit release ends it, and not the garbage collector."""
         permit.is_kept_by(self)
         holding = Holding(permit, is_block=is_block)
         waits = None if is_block else self._newest(lambda one: one.permit is None, is_own=True)
@@ -69,14 +69,14 @@ class Holdings:
         return None
 
     def block(self) -> Holding | None:
-        """Return what the block that ends has begun with. It stays until it is forgotten."""
+        """Return the permit that the ending block began with. It stays until it is forgotten."""
         # That of another, for a block that another task or thread has begun, as that of an
         # asynchronous generator.
         own = self._newest(lambda one: one.is_block, is_own=True)
         return own or self._newest(lambda one: one.is_block, is_own=False)
 
     def forget(self, holding: Holding | None) -> None:
-        """Forget what has ended, if it is there."""
+        """Forget a permit that has ended, if it is still in the list."""
         with suppress(ValueError):  # another thread has forgotten it by now
             self._holdings.remove(holding)  # type: ignore[arg-type]
 
@@ -87,7 +87,7 @@ class Holdings:
                 self.forget(noted)
 
     def withdraw(self, permit: Permit) -> None:
-        """Undo a push that may have happened: what was to begin did not."""
+        """Undo a push that may have happened: the block did not begin."""
         for noted in self._holdings.copy():
             if noted.permit is permit:
                 self.forget(noted)
@@ -101,8 +101,8 @@ class Holdings:
 
 
 def current() -> object:
-    """Return who runs this: a task of asyncio, or else a thread."""
-    # Not imported for blocking programs: where a task runs, it has been.
+    """Return the runner of this code: a task of asyncio, or else a thread."""
+    # Not imported for blocking programs: a running task has imported asyncio already.
     asyncio = sys.modules.get("asyncio")
     try:
         task: object = asyncio.current_task()  # type: ignore[union-attr]

@@ -1,21 +1,21 @@
 """What one holder, or a few, may have at a time: `Lock`, `Semaphore`, `RWLock`.
 
-To hold is to have claimed a tuple, so all that is promised of claims holds here: who waits is
-served in the order of coming (T3); if the holder dies the next one has it at once, and if it is
-stopped, when its ttl ends (K2); the number of the claim is the fencing token, greater than that of
-every earlier holder (K1). Who gives it back puts the tuple anew under the claim, which is the same
-moment as the end of the claim (K4). So there is no moment in which the tuple could be lost.
+To hold a lock is to have claimed a tuple, so every guarantee of claims holds here. Blocked
+acquirers are served in FIFO order (T3). If the holder dies the next in line has the lock at once;
+if the holder is stopped, when its ttl ends (K2). The number of the claim is the fencing token: it
+is greater than that of every earlier holder (K1). A release puts the tuple anew under the claim, at
+the same moment as the claim ends (K4). So there is no moment in which the tuple could be lost.
 
-The tuples, each put once, by whoever comes first:
+The tuples, each put once, by the first caller:
 
 * `("tupelo.lock", name)`: to be claimed.
 * `("tupelo.semaphore", name, n)`: how many units there are, and
   `("tupelo.semaphore.unit", name, unit)` for each from 0 to n - 1: one of them is to be claimed.
-* `("tupelo.rwlock", name, readers)`: how many may read at a time, and
-  `("tupelo.rwlock.unit", name, unit)` for each from 0 to readers - 1;
-  `("tupelo.rwlock.gate", name)`: all claim the gate first, so that they pass in the order of
-  coming. A reader then claims any unit and gives the gate back. A writer keeps the gate and claims
-  all units: it waits for those who read, and nobody passes behind it.
+* `("tupelo.rwlock", name, readers)`: how many may read at a time.
+* `("tupelo.rwlock.unit", name, unit)` for each unit from 0 to readers - 1.
+* `("tupelo.rwlock.gate", name)`: all claim the gate first, so that they pass in FIFO order. A
+  reader then claims any unit and gives the gate back. A writer keeps the gate and claims all units:
+  it waits for the current readers, and no reader passes behind it.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ READERS = 32
 
 
 class Permit:
-    """What a holder has, until it gives it back; see `tupelo.batteries.Permit`."""
+    """A held lock, until it is given back; see `tupelo.batteries.Permit`."""
 
     # For `__del__` of one whose making was interrupted.
     _claims: list[Held] = []  # noqa: RUF012 - never changed
     _keeper: Callable[[], Holdings | None] | None = None
 
     def __init__(self, name: str, claims: list[Held]) -> None:
-        """Note what is held."""
+        """Note the claims that are held."""
         self._name = name
         self._claims = claims
         self.token = max(claim.fence for claim in claims)
@@ -87,7 +87,7 @@ class Permit:
         self._keeper = weakref.ref(holdings)
 
     async def release(self) -> None:
-        """Give back what is held; the next in line has it at the same moment."""
+        """Give back the held tuples; the next in line has them at the same moment."""
         if not self._claims:
             message = f"{self._name} was released before, by this permit"
             raise RuntimeError(message)
@@ -99,17 +99,17 @@ class Permit:
                 keeper.forget_permit(self)
 
     def give_up(self, reason: str) -> None:
-        """Put back what is held, as it was, without a wait and without an error."""
+        """Put back the held tuples, as they were, without a wait and without an error."""
         claims, self._claims = self._claims, []
         for claim in reversed(claims):
             with suppress(TupeloError, ValueError):  # lost, or closed
                 claim.blocking.abort(reason)
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        """Give it back, with a warning: neither the permit nor its lock is there any more."""
+        """Give it back, with a warning: the permit and its lock were both forgotten."""
         if not self._claims or self._keeper is None:
             return
-        # What a fork has copied is its parent's; the end of the process gives all back.
+        # The copy of a fork holds nothing of its own; the end of the parent gives all back.
         if self._process != os.getpid() or sys.is_finalizing():
             return
         self.give_up("forgotten")
@@ -182,7 +182,7 @@ class Acquirable(ABC):
         await permit.release()
 
     async def locked(self) -> bool:
-        """Return whether nobody could acquire it at once, whoever holds it."""
+        """Return whether no acquisition could succeed at once, whoever the holder is."""
         for template, number in self._needed():
             if await self._space.count(*template) >= number:
                 continue
@@ -224,11 +224,11 @@ class Acquirable(ABC):
 
     @abstractmethod
     def _what(self) -> str:
-        """Return what it is, for messages."""
+        """Return its description, for messages."""
 
     @abstractmethod
     def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
-        """Return the templates of what is claimed by who acquires it, and how many of each."""
+        """Return the templates that an acquisition claims, and how many of each."""
 
     async def _acquire(self, deadline: Deadline) -> Permit:
         """Hold it, or raise the `Timeout` of a claim."""
@@ -237,15 +237,15 @@ class Acquirable(ABC):
             await self._hold(claims, deadline)
             return Permit(self._what(), claims)
         except BaseException:
-            # Now, and not when the traceback is forgotten, whose frames know them: who handles
-            # Ctrl-C may want to hold it.
+            # Now, and not when the traceback is forgotten, whose frames know them: a handler of
+            # Ctrl-C may want to acquire the lock.
             with suppress(ClaimLost):  # of which the one that is raised may tell already
                 await give_back_all(claims)
             raise
 
     @abstractmethod
     async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
-        """Claim all that is held, and note each claim as soon as there is one."""
+        """Claim all tuples, and note each claim as soon as there is one."""
 
     async def _claim(self, claims: list[Held], *template: Any, deadline: Deadline) -> None:
         """Claim a tuple, and have it renewed from then on."""
@@ -376,7 +376,7 @@ class Side(Acquirable):
 
 
 class Reader(Side):
-    """One of those who may read at a time."""
+    """One of several readers at a time."""
 
     def _what(self) -> str:
         return f"reader of rwlock {self.name!r}"
@@ -397,7 +397,7 @@ class Reader(Side):
 
 
 class Writer(Side):
-    """The one who may write."""
+    """The only writer."""
 
     def _what(self) -> str:
         return f"writer of rwlock {self.name!r}"
@@ -410,25 +410,26 @@ class Writer(Side):
         for _ in range(self._readers):
             await self._claim_unit(claims, deadline)
         for claim in claims:
-            # If this process was stopped on the way, others may have had what was claimed
-            # before. What can be extended now was ours when the last one was claimed.
+            # If this process was stopped on the way, other processes may have had the tuples that
+            # were claimed first. A claim that can be extended now was ours when the last one was
+            # claimed.
             await claim.extend()
 
 
 async def provide_units(
     space: Verbs, sign: str, name: str, expected: tuple[str, int], deadline: Deadline
 ) -> None:
-    """Put the units of a name, those that are not there yet.
+    """Put the units of a name that are not in the space yet.
 
     Raises:
-        SpaceFull: there was no room for all of them. Those that are there stay.
-        Timeout: somebody else holds what says how many there are.
+        SpaceFull: there was no room for all of them. Units that were put stay.
+        Timeout: another process holds the tuple that says how many there are.
         ValueError: there is another number of them.
     """
     what, number = expected
     same = (sign, name, int)
     if not await space.put_if_absent(sign, name, number, unless=same, timeout=deadline.left()):
-        # With a time: somebody may hold it, or it has been dropped.
+        # With a time: another process may hold it, or it has been dropped.
         _, _, there = await space.read(sign, name, int, timeout=deadline.left())
         if there != number:
             kind = sign.removeprefix("tupelo.")
@@ -438,13 +439,13 @@ async def provide_units(
             )
             raise ValueError(message)
     for unit in range(number):
-        # One that is claimed is there, too (O9).
+        # A claimed unit counts as present, too (O9).
         tuple_ = (f"{sign}.unit", name, unit)
         await space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
 
 
 def drops(space: Verbs) -> bool:
-    """Whether what nobody holds may be dropped: then it is put again before each time."""
+    """Whether the space may drop units that are not held: then they are put before each use."""
     return bool(space.blocking.stat()["when_full"] == "drop-oldest")
 
 
@@ -453,13 +454,13 @@ async def give_back(claim: Held) -> None:
     try:
         try:
             await claim.put(*claim.tuple)
-            # Also where puts wait for room: those who would make it may wait for this.
+            # Also where puts wait for room: the processes that would make room may wait for this.
             await claim.done(timeout=0)
         except SpaceFull:
-            # Not even room for what was there before: back to its place, which is as good.
+            # Not even room for the tuple as it was: the claim is aborted, which is as good.
             await claim.abort("released")
     except BaseException as error:
-        # Not as a block that went well, which would consume what was not put anew.
+        # Not as a block that went well, which would consume the tuples that were not put anew.
         await claim.__aexit__(type(error), error, error.__traceback__)
         raise
     await claim.__aexit__(None, None, None)  # ends the renewal

@@ -197,7 +197,7 @@ class Terms(NamedTuple):
 
 
 class Failures:
-    """What has failed in a pool, and what of it nobody was told."""
+    """The failures of a pool, and which of them were not reported yet."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -205,7 +205,7 @@ class Failures:
         self._untold: list[RemoteError] = []
 
     def all(self) -> list[Failure]:
-        """Return all of them. That changes nothing: who only looks was not told by `map`."""
+        """Return all failures. That changes nothing: `map` has not reported them by this."""
         return list(self._all)
 
     def add(self, failure: Failure) -> None:
@@ -214,11 +214,11 @@ class Failures:
         self._untold.append(failure.error)
 
     def told(self, errors: list[RemoteError]) -> None:
-        """Note that who iterates has these, or an earlier one of the same `map`."""
+        """Note that `map` has reported these, or an earlier one of the same `map`."""
         self._untold = [error for error in self._untold if not any(error is one for one in errors)]
 
     def raise_untold(self) -> None:
-        """Raise the first one that nobody was told: nothing is lost without a word."""
+        """Raise the first failure that was not reported: no failure is lost silently."""
         if not self._untold:
             return
         error = self._untold[0]
@@ -230,7 +230,7 @@ class Failures:
 
 
 class Mapping:
-    """One `map`: a function, and what it is to be called with."""
+    """One `map`: a function, and the values of its calls."""
 
     def __init__(
         self,
@@ -281,15 +281,15 @@ class Mapping:
         Raises:
             RemoteError: the next task has failed, unless exceptions are to be returned; or there
                 are no workers any more, and why.
-            NotEncodable: an argument can not be stored, or a result can not be made here.
+            NotEncodable: an argument cannot be stored, or a result cannot be made here.
             SchemaMismatch: a result is of a class that is not here.
             SpaceFull: there is no room for a single task.
-            RuntimeError: this is a fork's copy: tasks and answers are those of the parent.
+            RuntimeError: this is a fork's copy: the tasks and answers belong to the parent.
         """
         self._pool.require_own()
         while True:
             if self._to_raise is not None:
-                # Not raised again at the end of the block, nor are those behind it.
+                # Not raised again at the end of the block, nor are the later failures.
                 self._failures.told(self._own_failures)
                 raise self._to_raise
             has_slow_values = await self.fill()
@@ -311,7 +311,7 @@ class Mapping:
                 return results
 
     async def _some_answers(self, *, is_glance: bool) -> list[Any]:
-        """Take the answers that are there, waiting for one; none if all tasks were taken back.
+        """Take the answers in the space, waiting for one; none if all tasks were taken back.
 
         A glance waits for a moment only: there are more tasks to be given out.
 
@@ -364,10 +364,11 @@ class Mapping:
 
         Returns:
             Whether there may be more to give out: the values come slowly, and by now there may be
-            answers that somebody waits for.
+            answers that the caller waits for.
 
-        What is out has a quarter of the room, or up to a half, as it grows at most twofold at each
-        step. The rest is for the answers: a task keeps its own until it is answered.
+        The tasks that are out have a quarter of the room, or up to a half, as their number at most
+        doubles at each step. The rest is for the answers: a task keeps its own room until it is
+        answered.
         """
         while True:
             if not self._unput and self._ahead() <= AHEAD_MAX - BATCH:
@@ -383,11 +384,11 @@ class Mapping:
                 return True
 
     def withdraw(self) -> None:
-        """Take back what nobody has begun: no more results are wanted."""
+        """Take back the tasks that no worker has begun: no more results are wanted."""
         self._pool.mailboxes.abandon(self._mailbox)
 
     def _note_failures(self) -> None:
-        """At the end of the pool: note what has failed of the tasks whose results nobody took.
+        """At the end of the pool: note the failures of tasks whose results were not taken.
 
         Raises:
             RemoteError: there were no workers for some of them, and why.
@@ -416,7 +417,7 @@ class Mapping:
         return free < self._room_bytes * 3 // 4
 
     async def _take_back(self) -> None:
-        """Take back what nobody has begun: workers may wait for room for their answers."""
+        """Take back the tasks that no worker has begun: workers may wait for room for answers."""
         try:
             waiting = await self._verbs.take_all(protocol.tasks_from(self._mailbox))
         except Exception as error:
@@ -454,7 +455,7 @@ class Mapping:
         return self._next_number - self._next_result
 
     def _new_tasks(self) -> list[Task]:
-        """Make tasks of the next values: none of them waits long for those behind it."""
+        """Make tasks of the next values: no task waits long for the ones behind it."""
         tasks = []
         until = monotonic() + SLOW_S
         self._is_slow = False

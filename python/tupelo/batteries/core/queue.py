@@ -1,23 +1,23 @@
 """Work for others: `Queue`, with priorities, delays, a bound, and dead letters.
 
-An item is a tuple that is claimed by whoever works on it. All that makes a queue safe is in the
-claim: the item comes back if its worker fails, dies or is stopped, and what has to happen with the
-end of the work happens at the same moment.
+An item is a tuple that its worker claims. The claim makes the queue safe. The item comes back if
+its worker fails, dies or is stopped. Puts that belong to the end of the work appear at the same
+moment as the claim ends.
 
 The tuples:
 
 * `("tupelo.queue", name, room, [item])`: an item of priority 0, in a list of its own.
 * `("tupelo.queue", name, room, priority, [item])`: an item of priority 1 to 9.
 * `("tupelo.queue.size", name, maxsize)`: the bound, if there is one; 0 while it is being made.
-* `("tupelo.queue.room", name)`: room for one more item, if there is a bound. Whoever puts an item
-  swaps one for it, and sets `room` of the item to 1; whoever is done with such an item puts one
-  under its claim. An item whose `room` is 0 took no room, and gives none.
+* `("tupelo.queue.room", name)`: room for one more item, if there is a bound. A put swaps such a
+  tuple for the item, and sets `room` of the item to 1. The end of the work on such an item puts a
+  room tuple under its claim. An item whose `room` is 0 took no room, and gives none.
 
-Items stand in lists so that all have the same shape: a space keeps the order of coming among the
-tuples of one shape (T2), and items may be of any kind. Urgent items have a shape of their own, so
-that a queue without them pays one look that finds nothing; each priority is then asked for by
-value, which an index answers. `order=F.max(…)` looks at every item that waits: 65 us among 1 000,
-where nine looks are 5.
+Items stand in lists so that all have the same shape. A space keeps FIFO order among the tuples of
+one shape (T2), and items may be of any kind. Urgent items have a shape of their own, so a queue
+without them pays one look that finds nothing. Each priority is then asked for by value, which an
+index answers. `order=F.max(…)` looks at every item that waits: 65 us among 1 000 items, where nine
+looks are 5 us.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Terms(TypedDict):
 
 
 class DeadItem(NamedTuple, Generic[T]):
-    """An item that nobody could be done with."""
+    """An item whose attempts have all failed."""
 
     item: T
     attempts: int
@@ -82,12 +82,12 @@ class DeadItem(NamedTuple, Generic[T]):
 
 
 class Work(Generic[T]):
-    """What a delivery is on both faces: only its end may wait, for room for what it puts."""
+    """The common part of a delivery on both faces: only its end may wait, for room for its puts."""
 
     __slots__ = ("_claim", "_room", "item")
 
     def __init__(self, claim: Claim[Any]) -> None:
-        """Note what was claimed."""
+        """Note the claim."""
         fields = claim.tuple
         self._claim = claim
         self._room: int = fields[2]
@@ -126,7 +126,7 @@ class Delivery(Work[T]):
     __slots__ = ("_held",)
 
     def __init__(self, held: Held) -> None:
-        """Note what was claimed."""
+        """Note the claim."""
         super().__init__(held.blocking)
         self._held = held
 
@@ -166,7 +166,7 @@ class Delivery(Work[T]):
 
 
 class Queue(Generic[T]):
-    """Items for whoever gets them first; see `tupelo.batteries.Queue`."""
+    """Items that workers get, each item once; see `tupelo.batteries.Queue`."""
 
     @suggests
     def __init__(
@@ -244,14 +244,14 @@ class Queue(Generic[T]):
         """Add an item, without a bound: `put` without a detour. For the blocking `Queue` alone.
 
         Args:
-            item: what is added.
+            item: the value to add.
             priority: how urgent it is, as for `put`.
-            after: how long until it is there, in seconds, or None.
+            after: the delay in seconds until the item can be got, or None.
             timeout: longest wait for room in the space, in seconds, as for `Space.put`.
 
         Raises:
             SpaceFull: the space has no room for it. Nothing was added.
-            NotEncodable: it can not be stored.
+            NotEncodable: the item cannot be stored.
         """
         if priority == 0:  # as `_item`, without a tuple to be unpacked
             self._now.put(QUEUE, self.name, 0, [item], after=after, timeout=timeout)
@@ -270,7 +270,7 @@ class Queue(Generic[T]):
         return Getting(self._get(timeout))
 
     async def _get(self, timeout: Seconds | None) -> Delivery[T]:
-        # First: what is no time is refused, whether or not it is needed.
+        # First: a wrong time is refused, whether or not it is needed.
         deadline = Deadline(timeout)
         return await self.try_get() or Delivery(await self.claim(deadline))
 
@@ -280,13 +280,13 @@ class Queue(Generic[T]):
         return None if claim is None else Delivery(await self._held(claim))
 
     def claim_now(self) -> Claim[Any] | None:
-        """Claim the next item that is there, if one is: `try_get` without a detour.
+        """Claim the next item that is due, if there is one: `try_get` without a detour.
 
-        For the blocking `Queue` alone, as it is a claim of the native module: `try_get` gives one
-        that can be awaited.
+        For the blocking `Queue` alone, as it is a claim of the native module: `try_get` gives a
+        claim that can be awaited.
 
         Raises:
-            Exception: why the next item can not be read here. It has had an attempt then.
+            Exception: why the next item cannot be read here. The item has had an attempt then.
         """
         while True:
             try:
@@ -306,7 +306,7 @@ class Queue(Generic[T]):
                 # Another worker has it by now, and is told: perhaps there are others behind it.
 
     def _can_read_all(self) -> bool:
-        """Whether all that may be the next item can be read here, as far as the space tells."""
+        """Whether every possible next item can be read here, as far as the space tells."""
         try:
             for template in self._by_urgency:
                 self._now.try_read(*template)
@@ -341,7 +341,7 @@ class Queue(Generic[T]):
 
         Raises:
             Timeout: there was none until the deadline.
-            Exception: why the next item can not be read here. It has had an attempt then.
+            Exception: why the next item cannot be read here. The item has had an attempt then.
         """
         try:
             try:
@@ -352,10 +352,10 @@ class Queue(Generic[T]):
                     **self._terms,
                 )
             except (NotEncodable, SchemaMismatch) as error:
-                # Another exception may be meant for who waits. If it is one of the item's class,
-                # the next call meets that as well, and at once.
+                # Another exception may be meant for the caller of the wait. If it is one of the
+                # item's class, the next call meets that as well, and at once.
                 claim = self._claim_partly(error)
-                # Those who wait as well may hand it round: so this, too, is a wait.
+                # Other waiting workers may hand it round: so this, too, is a wait.
                 claim = claim or self._readable(await self._claim_partly_in_line(deadline))
             return await self._held(claim)
         except Timeout:
@@ -363,13 +363,13 @@ class Queue(Generic[T]):
             raise timed_out(message, self._space.url) from None
 
     def _claim_partly(self, error: Exception) -> Claim[Any] | None:
-        """Claim the next item after this error: what can not be read has had an attempt then.
+        """Claim the next item after this error: an unreadable item has had an attempt then.
 
-        Else nobody would ever see those behind it. Returns None if there is no item any more, and
-        an item if the one that could not be read is another's work by now.
+        Else no worker would ever see the items behind it. Returns None if there is no item any
+        more. Returns an item if another worker has the unreadable one by now.
 
         Raises:
-            Exception: why the item can not be read here; or the error, if it is of another kind.
+            Exception: why the item cannot be read here; or the error, if it is of another kind.
         """
         if not is_of_value(error):
             raise error
@@ -387,7 +387,7 @@ class Queue(Generic[T]):
         return _native.claimant(self._now, template, **self._terms)
 
     def _pick_up(self, place: _native.Waiter) -> Claim[Any] | None:
-        """Claim what was handed over, as far as it can be read; None if nothing was."""
+        """Claim the tuple that was handed over, if it can be read; None if nothing was."""
         return place.claim_now(**self._terms, partly=True)
 
     def _readable(self, claim: Claim[Any]) -> Claim[Any]:
@@ -410,15 +410,15 @@ class Queue(Generic[T]):
         return claim
 
     async def _held(self, claim: Claim[Any]) -> Held:
-        """Return a claim as those that `Verbs` make; for `AtOnce`."""
+        """Return a claim as the claims that `Verbs` make; for `AtOnce`."""
         return HeldAtOnce(claim)
 
     async def waiting(self) -> int:
-        """Return how many items wait: they are due, and nobody works on them."""
+        """Return how many items wait: they are due, and no worker has them."""
         return await self._space.count(self._any)
 
     async def join(self, timeout: Seconds | None = None) -> None:
-        """Wait until no item waits, and nobody works on one."""
+        """Wait until no item waits, and no worker has one."""
         deadline = Deadline(timeout)
         try:
             await self._space.wait_none(self._any, timeout=deadline.left())
@@ -428,11 +428,11 @@ class Queue(Generic[T]):
             raise timed_out(message, self._space.url) from None
 
     async def _provide_room(self, maxsize: int, deadline: Deadline) -> None:
-        """Put as many tuples as there is room, unless they are there: all, or none.
+        """Put as many tuples as there is room for, unless they are in the space: all, or none.
 
         Raises:
             SpaceFull: there was no room for them.
-            Timeout: somebody else is at it, and was not ready in time.
+            Timeout: another process is at it, and was not ready in time.
             ValueError: there is another number of them, or they may be dropped.
         """
         space, name = self._space, self.name
@@ -462,10 +462,10 @@ class Queue(Generic[T]):
 
 
 class DeadItems(Generic[T]):
-    """The items that nobody could be done with; see `tupelo.batteries.Queue.dead`."""
+    """The items whose attempts have all failed; see `tupelo.batteries.Queue.dead`."""
 
     def __init__(self, space: Verbs, template: _native.Template[Any]) -> None:
-        """Note what is an item."""
+        """Note the queue and the form of its items."""
         self._space = space
         self._template = template
 

@@ -79,7 +79,7 @@ class Address:
         """Note where it is; nothing is connected yet.
 
         Raises:
-            TypeError: workers can not find the function.
+            TypeError: workers cannot find the function.
         """
         self._url = url
         self.terms = terms
@@ -144,7 +144,7 @@ class Address:
         mailbox = self._own_mailbox()
         dead = protocol.dead_of(self.queue)
         futures: list[TaskFuture] = []
-        # Those of this moment: one that fails again meanwhile is not to be tried for ever.
+        # The tasks of this moment: a task that fails again meanwhile is not to be tried for ever.
         for _ in range(mailbox.space.count(dead)):
             held = await space.try_claim(dead)
             if held is None:

@@ -1,8 +1,8 @@
-"""One tuple that many change: replacing it if it is still the one that was read.
+"""One tuple that many processes change: it is replaced if it is unchanged since it was read.
 
-A transaction may have it in its hands, of who uses the documented tuples of a battery by hand. Then
-nobody is faster, and nothing changes until it ends: that is waited for, a moment at a time, so that
-neither a processor nor an event loop is kept busy with looking again.
+A transaction may hold the tuple if a program uses the documented tuples of a battery by hand. Then
+no other change is faster, and nothing changes until the transaction ends. The call waits for that a
+moment at a time, so it keeps neither a processor nor an event loop busy.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ ARRAYS = ({bool}, {int}, {float}, {int, float}, {str}, {bytes})
 
 
 class Rows(list[T]):
-    """Tuples, and what they have in each field.
+    """Tuples, and their columns.
 
     >>> from tupelo.batteries import gather
     >>> space.put_all([("result", 1, 0.5), ("result", 2, 0.25)])
@@ -110,7 +110,7 @@ class Rows(list[T]):
         Raises:
             ModuleNotFoundError: pyarrow is not installed.
             TypeError: as `columns`.
-            ValueError: a column has values of several types, or of one that Arrow has not.
+            ValueError: a column has values of several types, or of a type that Arrow has not.
             OverflowError: an int is not one of 64 bits.
         """
         return _library("to_arrow", "pyarrow").table(self.columns())
@@ -123,7 +123,7 @@ def _names(cls: type[Any]) -> list[str]:
 
 
 def _library(method: str, name: str) -> Any:
-    """Return a library that only those need who ask for its tables."""
+    """Return a library that is only needed for its own kind of table."""
     try:
         return import_module(name)
     except ModuleNotFoundError as why:
@@ -134,7 +134,7 @@ def _library(method: str, name: str) -> Any:
 
 
 def _series(pandas: Any, column: list[Any]) -> Any:
-    """Return what a column of a `DataFrame` is made of: pandas by itself makes floats of ints."""
+    """Return the data of a column of a `DataFrame`: pandas by itself makes floats of ints."""
     types = {type(value) for value in column}
     if int not in types or types == {int}:
         return column
@@ -160,8 +160,8 @@ def _column(numpy: Any, column: list[Any]) -> Any:
     """Return an array with a value for each row: of objects, where another would change one."""
     if {type(value) for value in column} in ARRAYS:
         array = numpy.asarray(column)
-        # An int may be too large for it; a text or bytes would lose zeros at its end. What is no
-        # number is not equal to itself.
+        # An int may be too large for it; a text or bytes would lose zeros at its end. NaN is not
+        # equal to itself.
         pairs = zip(column, array.tolist(), strict=True)
         if all(value == kept or type(value) is float for value, kept in pairs):
             return array
