@@ -140,14 +140,15 @@ class Explanation:
     @property
     def differences(self) -> list[tuple[int, str, str]]: ...
 
-# What a process says that it does for others, until it is dropped.
+# An announcement by a process that it does something for others, until it is dropped.
 @final
 class Announcement: ...
 
 def announce(space: Space, what: str) -> Announcement | None: ...
 def is_announced(space: Space, what: str) -> bool | None: ...
 
-# Goes in the place of a value that travels with a task: what is no field of a tuple is sent as an object.
+# Goes in the place of a value that travels with a task: a value that is no field of a tuple is sent
+# as an object.
 @final
 class Sent:
     def __new__(cls, value: object, /) -> Self: ...

@@ -1,4 +1,4 @@
-"""`call`: an active field of `Space.eval`, which becomes what a function returns."""
+"""`call`: an active field of `Space.eval`, which becomes the result of a function."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +12,9 @@ class Call:
     """A function with its arguments, to be called elsewhere. Made by `call`.
 
     Attributes:
-        function: what is called.
-        arguments: what it is called with, by position.
-        keywords: what it is called with, by name.
+        function: the function to call.
+        arguments: its arguments by position.
+        keywords: its arguments by name.
     """
 
     __slots__ = ("arguments", "function", "keywords")
@@ -47,11 +47,11 @@ def call(function: "Callable[..., Any]", /, *arguments: "Any", **keywords: "Any"
 
     Args:
         function: a function of a module, or of the script that is run. Not a lambda.
-        arguments: what it is called with; values that a space can hold.
+        arguments: the arguments of the call; values that a space can hold.
         keywords: the same, by name.
 
     Raises:
-        TypeError: `function` can not be called.
+        TypeError: `function` cannot be called.
 
     >>> import math
     >>> space.eval("root", ts.call(math.sqrt, 4.0)).result()

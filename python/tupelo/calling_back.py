@@ -1,9 +1,9 @@
-"""Callbacks of futures, in threads of their own: one that sleeps holds up no future.
+"""Callbacks of futures, in threads of their own: a callback that sleeps holds up no future.
 
-The thread that ends the futures of a connection has others to end. So it leaves what a program has
-asked to be called (`add_done_callback`) to a few threads, which are started when they are needed,
-and end when there is nothing to do. The callbacks of one future are called in their order, by one
-of them. What an event loop has asked for only tells the loop, and is called at once.
+The thread that ends the futures of a connection has others to end. So it leaves a program's
+callbacks (`add_done_callback`) to a few threads, which start on demand and end when they have
+nothing to do. One thread calls the callbacks of one future, in their order. A callback of an event
+loop only tells the loop, and is called at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IDLE_S = 1.0
 
 
 class _Threads:
-    """The threads, and what they have to do."""
+    """The threads, and their queue."""
 
     def __init__(self) -> None:
         self._due: SimpleQueue[Callable[[], object]] = SimpleQueue()
@@ -68,7 +68,7 @@ class _Threads:
             function()
 
     def _call_all(self) -> None:
-        """Call what is due in this thread: there is no other one to be had."""
+        """Call the due callbacks in this thread: no other thread can be started."""
         while True:
             try:
                 function = self._due.get_nowait()
@@ -86,7 +86,7 @@ def call_elsewhere(function: Callable[[], object]) -> None:
 
 
 def _begin_anew() -> None:
-    """In the child of a fork: those threads are its parent's."""
+    """In the child of a fork: the threads are its parent's."""
     global _threads  # noqa: PLW0603 - nobody else runs yet
     _threads = _Threads()
 

@@ -1,15 +1,15 @@
-"""`tupelo check FILE`: what a recorded run put and never took, and asked for in vain.
+"""`tupelo check FILE`: tuples of a recorded run that nobody took, and templates without match.
 
 The question is SETTLE's (Fiedler and others, 2005): which definition of a tuple reaches which use?
 Three kinds of findings, per space:
 
 * tuples that were put, and at the end neither taken nor ever read;
 * templates that never matched any tuple that was ever put;
-* for those, near misses: what would have matched if one field were different. A tag that is
-  written in one way and asked for in another is found so, and an int where a float was put.
+* for such templates, near misses: tuples that match but for one field. They show a tag that is
+  written in one way and asked for in another, or an int where a float was put.
 
 Tuples of Tupelo's own that stand for a state (a lock, a counter, a mark of `finish`) are no
-finding, nor are templates that only Tupelo itself waits with.
+finding. Nor are templates that only Tupelo itself waits with.
 
 Matching is the engine's own: the tuples of the record are put into a space, and counted there.
 """
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NearMiss:
-    """What a template would have matched if one of its fields were different."""
+    """The tuples that a template would have matched if one of its fields were different."""
 
     field: int
     """Its number, from 0."""
@@ -79,7 +79,7 @@ class NearMiss:
 
 
 def findings(history: History) -> list[str]:
-    """What is to be said about one space, a sentence each."""
+    """The findings of one space, a sentence each."""
     said = []
     for fields, copies in _grouped(history.unused()):
         example = ", ".join(fields)
@@ -121,13 +121,14 @@ def _is_loose(word: str) -> bool:
 
 
 class Tuples:
-    """All that were put, to be matched; of equal ones there is one, and how many it stands for."""
+    """All tuples that were put, to be matched; equal tuples are stored once, with their number."""
 
     def __init__(self, put: Counter[tuple[str, ...]]) -> None:
         """Put them into spaces, of which the block's end is the end."""
         with ExitStack() as unless_put:
-            # One has each tuple once. Of the others, number n has those of which 2^n more were put:
-            # so a million equal ones take twenty tuples, and a count is a count in each.
+            # One space has each tuple once. Of the others, space number n has the tuples of which
+            # 2^n more were put. So a million equal tuples take twenty, and one count is a count in
+            # each space.
             numbers = range((max(put.values(), default=1) - 1).bit_length())
             self._each = unless_put.enter_context(_space("each"))
             self._more = [unless_put.enter_context(_space(f"more-{number}")) for number in numbers]
@@ -232,7 +233,7 @@ def main() -> int:
 
 
 def _shown(text: str) -> str:
-    """A text as it may be sent to a terminal: whoever wrote it must not move its cursor."""
+    """A text as it may be sent to a terminal: its writer must not move the cursor."""
     return "".join(
         one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
     )

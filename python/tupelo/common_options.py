@@ -1,4 +1,4 @@
-"""The options that every command of `tupelo` has, for those commands that are Python programs."""
+"""The options that every command of `tupelo` has, for the commands that are Python programs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def add_common_options(parser: ArgumentParser, *, default: object = False) -> No
 
     Args:
         parser: of a command, or of a part of one.
-        default: what they are if they are not given. For a part it is `argparse.SUPPRESS`, which
-            leaves what was given before it as it is.
+        default: their value if they are not given. For a part it is `argparse.SUPPRESS`, which
+            keeps the value that was given before it.
     """
     parser.add_argument(
         "-q",

@@ -1,17 +1,17 @@
 """`consume` and `finish`, composed of other verbs.
 
 `finish` puts a mark, the tuple `("tupelo.finish", is_over, text, number)` with the text of the
-template. Templates which ask for kinds seldom meet one, as few tuples have a bool there; and a look
-for it, which comes before each take, costs little. The mark stays: it ends every `consume` of an
-equal template, whenever that begins.
+template. Templates which ask for kinds seldom meet a mark, as few tuples have a bool in that field.
+A look for the mark precedes each take and costs little. The mark stays: it ends every `consume` of
+an equal template, whenever that begins.
 
-A mark belongs to one batch. The first consumer that finds nothing left makes `is_over` of it True:
-a match that is there after that belongs to the next batch, and whoever takes it removes the mark.
-The number is another one for each mark, so that nobody changes or removes one that it has not seen.
+A mark belongs to one batch. The first consumer that finds nothing left makes `is_over` of it True.
+A later match belongs to the next batch, and its consumer removes the mark. Each mark has a number
+of its own, so that a consumer only changes or removes a mark that it has seen.
 
 A consumer that finds nothing gets in line for a match and watches for the mark; whichever comes
-first ends its sleep. It ends when the mark is there and nothing matches, not even a tuple that
-somebody holds and may give back (rule O9).
+first ends its sleep. It ends when the mark is in the space and nothing matches. A tuple that is
+held and may come back counts as a match (rule O9).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HELD_S = 0.05
 
 
 class Mark:
-    """The marks of one template, for those who consume it; for both faces, as nothing waits."""
+    """The marks of one template, for its consumers; for both faces, as nothing waits."""
 
     def __init__(self, space: Space, template: Template[Any]) -> None:
         """Note which."""
@@ -48,7 +48,7 @@ class Mark:
         """What finds one, for those who wait for it."""
 
     def over(self) -> tuple[Any, ...] | None:
-        """Return the mark of a batch of which nothing was left: before what is taken after this."""
+        """Return the mark of a finished batch with nothing left; call it before the next take."""
         return self._space.try_read(SIGN, True, self._text, int)  # noqa: FBT003 - a field
 
     def begin_anew(self, over: tuple[Any, ...] | None) -> None:
@@ -65,7 +65,7 @@ class Mark:
         if is_over:
             return True
         try:
-            # Exactly the one that was there before the look: not that of the next batch.
+            # Exactly the mark that was there before the look: not that of the next batch.
             return self._space.try_swap(*mark, to=(SIGN, True, text, number)) is not None
         except SpaceFull:
             return True  # as well, but that the next batch finds it as if it were its own
@@ -85,7 +85,7 @@ def new_mark(template: Template[Any]) -> tuple[Any, ...]:
 
 
 def those_of(template: Template[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the template of a mark of a batch that is over, and of one that is not."""
+    """Return the templates of a mark whose batch is over, and of a mark whose batch is not."""
     text = str(template)
     return (SIGN, True, text, int), (SIGN, False, text, int)
 
@@ -113,7 +113,8 @@ def _wait(
     """Wait for a match and return it, or None at the end."""
     give_up_at = None if idle_s is None else monotonic() + idle_s
     match = waiter(space, "take", template)
-    # Watching begins before the first look at the mark, so that it can not slip through in between.
+    # Watching begins before the first look at the mark, so that the mark cannot slip through in
+    # between.
     finished = waiter(space, "put", *mark.any)
     try:
         match.wakes(finished)
@@ -133,7 +134,7 @@ def _wait(
             if space.try_read(*mark.any) is None:
                 finished.wait(left_s)
     finally:
-        # What was handed over in the meantime goes back to its place.
+        # A tuple that was handed over in the meantime goes back to its place.
         match.cancel()
         finished.cancel()
 

@@ -1,8 +1,8 @@
-"""What a class of entries looks like: dataclasses, NamedTuples, attrs and msgspec classes.
+"""The form of a class of entries: dataclasses, NamedTuples, attrs and msgspec classes.
 
-The native module asks once per class, and when an entry comes whose class it has not met. attrs
-and msgspec are recognised by what their classes carry; they are not imported unless the program did
-so itself.
+The native module asks once per class, and once for each stored entry of an unknown class. attrs and
+msgspec are recognised by the attributes of their classes. They are not imported unless the program
+did so itself.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     # Name, argument of the constructor (None: set afterwards), whether it has a default.
     Field: TypeAlias = tuple[str, str | None, bool]
-    # Name of the class, names of its bases, fields, how entries are made, whether that never fails,
-    # and why none can be made of what was stored, if so.
+    # Name of the class, names of its bases, fields, how entries are made, whether making never
+    # fails. Last, why no entry can be made of stored fields, if so.
     Description: TypeAlias = tuple[str, list[str], list[Field], str, bool, str | None]
 
 __all__ = ["describe", "imported", "name_of"]
@@ -31,10 +31,10 @@ NAME = "__tupelo_name__"
 def describe(cls: type[Any]) -> Description | None:
     """Describe a class of entries; None if it is none.
 
-    Entries are made by `positions` (arguments in the order of the fields), by `keywords`, or, of a
-    NamedTuple, as any `tuple` is, or from a `sequence` of the fields by a `_make` of its own. Where
-    code in Python runs when an entry is made, that may fail, also if it does nothing of its own:
-    Ctrl-C arrives in it.
+    Entries are made by `positions` (arguments in the order of the fields) or by `keywords`. A
+    NamedTuple is made as any `tuple` is, or from a `sequence` of the fields by a `_make` of its
+    own. Making an entry may fail if code in Python runs for it, even code that does nothing: Ctrl-C
+    arrives in it.
     """
     described = _fields(cls)
     if described is None:
@@ -48,11 +48,11 @@ def describe(cls: type[Any]) -> Description | None:
 def imported(name: str, fields: list[str]) -> list[type[Any]]:
     """Return the classes of entries that go by a name, of the modules that were imported.
 
-    If some of them have exactly these fields, it is only those: names such as `Task` are common.
+    Classes with exactly these fields exclude the others: names such as `Task` are common.
     """
     found: dict[type[Any], set[str]] = {}
     for module in list(sys.modules.values()):
-        # One of a class of its own may import what it has as soon as that is looked at.
+        # A module of a class of its own may import its attributes as soon as they are looked at.
         if type(module) is not ModuleType:
             continue
         for value in list(vars(module).values()):
@@ -138,7 +138,7 @@ def _arguments(fields: list[Field]) -> tuple[str, ...]:
 
 
 def _how(cls: Any, fields: list[Field]) -> str:
-    """By `positions` only if those of the constructor are the fields, in their order.
+    """By `positions` only if the arguments of the constructor are the fields, in their order.
 
     A constructor by hand may have another order, and one with an `InitVar` has more arguments.
     """
@@ -148,7 +148,7 @@ def _how(cls: Any, fields: list[Field]) -> str:
 
 
 def _why_never_made(cls: type[Any], fields: list[Field], how: str) -> str | None:
-    """Return why the constructor can not be called with the fields, if it says so."""
+    """Return why the constructor cannot be called with the fields, if it says so."""
     from inspect import Parameter, signature  # noqa: PLC0415 - only where there is such a class
 
     try:

@@ -26,11 +26,12 @@
 `tupelo.batteries` adds `BrokenBarrier`, a TupeloError too.
 
 A program that only wants "did the space refuse me?" catches `TupeloError`. A wrong argument is not
-the space's refusal: it raises the built-in `TypeError` or `ValueError`, and where a class above is
-one of those too, both ways to catch it work.
+the space's refusal: it raises the built-in `TypeError` or `ValueError`. A class above that is also
+a `TypeError` or `ValueError` can be caught as either.
 
-Each exception has `code` (as in "TUP-003": the same in every language, and what `tupelo explain`
-takes), `hint` (what to type next, or None) and `space` (the URL, or None).
+Each exception has `code`, `hint` and `space`. The code, as in "TUP-003", is the same in every
+language, and `tupelo explain` takes it. The hint says what to type next, or is None. The space is a
+URL, or None.
 """
 
 __all__ = [
@@ -96,7 +97,7 @@ class SpaceFull(TupeloError):
     """The space holds as much as it may. Nothing was stored.
 
     Attributes:
-        may_pass: whether there may be room later: False for what is larger than the whole space.
+        may_pass: whether there may be room later: False for a tuple larger than the whole space.
     """
 
     code = "TUP-005"
@@ -110,7 +111,7 @@ class ClaimLost(TupeloError):
 
 
 class LeaseExpired(TupeloError):
-    """The lease has ended, or its tuple was taken, or is in somebody's hands."""
+    """The lease has ended, or its tuple was taken, or another process holds the tuple."""
 
     code = "TUP-021"
 
@@ -158,7 +159,7 @@ class Stalled(TupeloError):
 
 
 class Unsupported(TupeloError, NotImplementedError):
-    """The engine of the space can not do this; the hint says what it can, and which engine can."""
+    """The engine of the space cannot do this; the hint says what it can, and which engine can."""
 
     code = "TUP-022"
 
@@ -200,7 +201,7 @@ class SchemaMismatch(TupeloError, TypeError):
 
 
 class NotEncodable(TupeloError, TypeError):
-    """A value that no field can hold, or a field that Python can not represent."""
+    """A value that no field can hold, or a field that Python cannot represent."""
 
     code = "TUP-004"
 
@@ -213,8 +214,8 @@ class RemoteError(TupeloError):
     Attributes:
         kind: the class of the worker's exception, as in "builtins.ZeroDivisionError", or None.
         traceback: the worker's traceback, as a text, or None.
-        attempts: how many workers have tried the task: those that failed, and those that died of
-            it. None where it was no task.
+        attempts: the number of workers that have tried the task, and failed or died. None where it
+            was no task.
     """
 
     code = "TUP-011"
@@ -239,6 +240,6 @@ def make(name: str, message: str, hint: str | None = None, space: str | None = N
 
 
 for _name in __all__:
-    # A traceback then says `tupelo.Timeout`, which is what a program catches.
+    # A traceback then says `tupelo.Timeout`, the name that a program catches.
     globals()[_name].__module__ = "tupelo"
 del _name

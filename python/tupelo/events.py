@@ -1,4 +1,4 @@
-"""What a subscription tells of: `Event`, as `Space.subscribe` gives it (rules N1, N2)."""
+"""The event of a subscription: `Event`, as `Space.subscribe` gives it (rules N1, N2)."""
 
 from typing import Generic, Literal, NamedTuple, TypeVar
 

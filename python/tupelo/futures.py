@@ -4,9 +4,9 @@
 connection waits for all of them through one bell, as long as there are any. A future that is
 cancelled, and one whose process dies, leaves its tuple in the space (rule T5).
 
-Finalizers and handlers of signals may come between any two instructions, also of what is here, and
-cancel futures or ask for some. So a thread that has a lock gets it once more, here and wherever
-futures come from (`tupelo.tasks`), and what a lock guards is whole whenever other code may run.
+Finalizers and handlers of signals may come between any two instructions, including the ones here.
+They may cancel futures or ask for some. So a thread that has a lock may get it once more, here and
+in `tupelo.tasks`. The guarded state is consistent whenever other code may run.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LOGGER = logging.getLogger("concurrent.futures")
 
 
 class PromptFuture(Future["Any"]):
-    """A future that tells all who wait for it at once when it is cancelled.
+    """A future whose waiters are told of its cancellation at once.
 
-    `concurrent.futures.wait` and `as_completed` go on waiting until whoever runs a future has
-    noticed; one that was only in line is never run.
+    `concurrent.futures.wait` and `as_completed` go on waiting until the runner of a cancelled
+    future has noticed. A future that was only in line is never run.
 
     Its callbacks are called by a thread that has nothing else to do, where it is not the program's
     own thread that ends it.
@@ -54,7 +54,7 @@ class PromptFuture(Future["Any"]):
         self._begun_by: int | None = None
 
     def _invoke_callbacks(self) -> None:
-        """Call them as `concurrent.futures` does; those of a program elsewhere, if that is due."""
+        """Call them as `concurrent.futures` does; the callbacks of a program elsewhere, if due."""
         if threading.current_thread().name not in THREADS:
             super()._invoke_callbacks()  # type: ignore[misc]  # as all futures do at their end
             return
@@ -116,7 +116,7 @@ class Collector:
         self._is_starting = False
 
     def future(self, place: Waiter) -> Future[tuple[Any, ...]]:
-        """Return the future of what a place in line will be handed."""
+        """Return the future of the tuple that a place in line will be handed."""
         future: Future[tuple[Any, ...]] = PromptFuture()
         found = place.finish_now()
         if found is not None:
@@ -139,15 +139,16 @@ class Collector:
                 future.add_done_callback(lambda _: self._forget(number, place))
                 self._start()
             except BaseException:
-                # Before the lock is let go, so that nothing is picked up for who never gets it.
+                # Before the lock is let go, so that no tuple is picked up for a caller that never
+                # gets it.
                 self._remove(number, place)
                 raise
 
     def _start(self) -> None:
-        """See to it that somebody fulfils futures while there are any; with the lock.
+        """Start the thread that fulfils futures, unless it runs; with the lock.
 
         Ctrl-C may interrupt the start of a thread that runs nevertheless: only the thread itself
-        can say that it is there.
+        can say that it runs.
         """
         if self._has_thread or self._is_starting:
             return
@@ -181,13 +182,13 @@ class Collector:
         for number in numbers:
             with self._lock:
                 future, place = self._waiting.get(number, (None, None))
-                # One that was cancelled is about to leave the line, in another thread; it may be
-                # here a second time, and has no state that could still change. With the lock, so
-                # that who cancels does not leave the line while it is looked at: what was handed
-                # over would go back only after `cancel` has returned.
+                # A cancelled future is about to leave the line, in another thread. It may be here a
+                # second time, and has no state that could still change. The lock keeps it in line
+                # during this look: otherwise its tuple would go back only after `cancel` has
+                # returned.
                 if future is None or place is None or future.cancelled() or not _is_served(place):
                     continue
-            # Once it runs it can not be cancelled, so what is picked up is delivered.
+            # A running future cannot be cancelled, so its tuple is delivered.
             if future.running() or future.set_running_or_notify_cancel():
                 try:
                     found = place.finish_now()
@@ -205,14 +206,14 @@ class Collector:
 
     def _remove(self, number: int, place: Waiter) -> None:
         """Forget a place in line, with the lock."""
-        # What was picked up has left the line before, and its number may be another's by now.
+        # A picked-up tuple has left the line before, and its number may be another's by now.
         _, waiting = self._waiting.get(number, (None, None))
         if waiting is place:
             del self._waiting[number]
             self._bell.remove(number)
 
     def _fail(self, error: BaseException) -> None:
-        """Tell all who wait that there is nothing to wait for: the connection is closed."""
+        """Tell all waiters that there is nothing to wait for: the connection is closed."""
         with self._lock:
             futures = [future for future, _ in self._waiting.values()]
             self._has_thread = False
@@ -226,8 +227,8 @@ class Collector:
 def settle(end: Callable[[Any], object], outcome: Any) -> None:
     """End a future, whatever its callbacks do: the others need the thread that does it.
 
-    A future reports an `Exception` of a callback and goes on, but lets through what is to end a
-    program or a task, which is neither what waits here nor what runs here.
+    A future reports an `Exception` of a callback and goes on. It lets through an exception that is
+    to end a program or a task, although neither the waiter nor this thread is meant.
     """
     try:
         end(outcome)
@@ -236,7 +237,7 @@ def settle(end: Callable[[Any], object], outcome: Any) -> None:
 
 
 def _is_served(place: Waiter) -> bool:
-    """Whether something was handed over; not to a place that was left since, by who cancelled."""
+    """Whether something was handed over; not to a place that a cancelled future has left."""
     try:
         return place.wait(0)
     except RuntimeError:  # it was left

@@ -8,7 +8,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class DeadLetter(NamedTuple, Generic[T_co]):
-    """A tuple that nobody could be done with.
+    """A tuple whose attempts have all failed.
 
     >>> space.put("order", 7)
     >>> space.claim("order", int, max_attempts=1).abort("no such customer")

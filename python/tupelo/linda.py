@@ -1,4 +1,4 @@
-"""Linda's own names for the verbs, for programs and readers who know them.
+"""Linda's own names for the verbs, for programs and readers that know them.
 
 | Linda | here |
 |---|---|
@@ -49,7 +49,7 @@ class Space(_Space):
 
 
 def arrived(future: Future[tuple[Any, ...]]) -> bool:
-    """Return whether the tuple that was asked for with `dispatch` is there."""
+    """Return whether the tuple of a `dispatch` has come."""
     return future.done()
 
 

@@ -1,8 +1,8 @@
-"""`tupelo record --out FILE -- COMMAND`: run a program, and write down what it does with spaces.
+"""`tupelo record --out FILE -- COMMAND`: run a program, and record its use of spaces.
 
-Every process that the command starts writes a file of its own; at the end they are merged into one,
-in the order of the time. The exit code is that of the command, also after Ctrl-C: the command gets
-the same signal, and what it makes of it is its affair.
+Every process that the command starts writes a file of its own. At the end the files are merged into
+one, in the order of time. The exit code is that of the command, also after Ctrl-C: the command gets
+the same signal and decides itself.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def main() -> int:
         sys.stderr.write("tupelo record: what is to run? put it behind --\n")
         return USAGE
     try:
-        # Before the run: nobody wants to hear after it that there is nowhere to write. An earlier
-        # record stays until there is another one.
+        # Before the run: a file that cannot be written is reported now rather than after the run.
+        # An earlier record stays until there is another one.
         merged = options.out.open("a", encoding="utf-8")
     except OSError as error:
         sys.stderr.write(f"tupelo record: {options.out} can not be written: {error.strerror}\n")
@@ -100,7 +100,7 @@ def record(command: list[str], merged: TextIO, *, quiet: bool = False) -> int:
 
 
 def leave_interrupts_to_the_command() -> None:
-    """From now on, let Ctrl-C end the command only: the record of what it did is still written."""
+    """From now on, let Ctrl-C end the command only: its record is still written."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # which the command is to inherit
         signal.signal(signal.SIGINT, lambda *_: None)
 
@@ -108,7 +108,8 @@ def leave_interrupts_to_the_command() -> None:
 def run(command: list[str], folder: str) -> int:
     """Run the command to its end; its exit code, 128 and more if a signal ended it.
 
-    Who tells this process to end means the command: it gets the signal, and its record is written.
+    A signal that ends this process means the command: the command gets it, and its record is
+    written.
     """
     with subprocess.Popen(command, env=os.environ | {VARIABLE: folder}) as process:  # noqa: S603
         for number in (signal.SIGTERM, signal.SIGHUP):

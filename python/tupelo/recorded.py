@@ -1,4 +1,4 @@
-"""What a record of `tupelo record` says: the history of each space.
+"""The contents of a record of `tupelo record`: the history of each space.
 
 A file that is no record is refused, whatever is in it. Matching is the engine's own: tuples are put
 into a space in the text notation, and counted there.
@@ -100,13 +100,13 @@ class History:
                 self.read.add(found)
 
     def ask(self, template: tuple[str, ...], *, was_there: bool, times: int = 1) -> None:
-        """Note that somebody looked for matches."""
+        """Note a look for matches."""
         self.asked[template] += times
         if was_there:
             self.matched.add(template)
 
     def unused(self) -> Counter[tuple[str, ...]]:
-        """The tuples that were left and that nobody ever read."""
+        """The tuples that were left and never read."""
         used = self.read | self.leased
         return Counter(
             {
@@ -122,7 +122,7 @@ def load(path: Path) -> dict[str, History]:
 
     Raises:
         BadRecordError: it is none.
-        OSError: it can not be read.
+        OSError: the file cannot be read.
     """
     histories: dict[str, History] = {}
     transfers: list[Transfer] = []
@@ -152,7 +152,7 @@ def load(path: Path) -> dict[str, History]:
 
 
 def _event(line: bytes) -> dict[str, Any]:
-    """What a line says. A `mem://` space is another one in each process.
+    """The content of a line. A `mem://` space is another one in each process.
 
     Raises:
         ValueError: it is no event, or none of these verbs.
@@ -207,13 +207,13 @@ def _transfer(event: dict[str, Any]) -> Transfer:
 
 
 def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
-    """Move tuples from one history into the other: of those that match, those that can have gone.
+    """Move tuples from one history into the other: those matches that can have gone.
 
-    The record says how many went, not which. What nobody has taken at the source is what was moved;
-    what was copied may have been taken there since.
+    The record says how many went, not which. Tuples that were never taken at the source count as
+    moved. Copied tuples may have been taken there since.
     """
     source = histories[transfer.source]
-    # What is discarded goes to a space that is none.
+    # Discarded tuples go to a space that does not exist.
     name = transfer.target.partition("://")[2].partition(OF_PROCESS)[0]
     is_none = f"mem://{name}" == NOWHERE
     target = History() if is_none else histories.setdefault(transfer.target, History())
@@ -231,7 +231,7 @@ def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
 
 
 def _ask_together(search: Search, times: int, histories: dict[str, History]) -> None:
-    """Ask in each space for what was searched in all: found in one, it is missing in none."""
+    """Ask in each space for a tuple of a search: found in one, it is missing in none."""
     asked = [histories.setdefault(url, History()) for url in search.spaces]
     was_there = any(
         search.template in history.matched or _is_any(search.template, history.put)
@@ -244,7 +244,7 @@ def _ask_together(search: Search, times: int, histories: dict[str, History]) -> 
 def matching(
     template: tuple[str, ...], tuples: Iterable[tuple[str, ...]]
 ) -> Iterator[tuple[str, ...]]:
-    """Those of the tuples that the template matches, one after the other.
+    """The tuples that the template matches, one after the other.
 
     Each is moved away when it was tried: to take it would need the class of an entry.
     """

@@ -18,9 +18,9 @@ def replace(entry: E, /, **changes: Any) -> E:
     """Return a copy of an entry with other values in some fields.
 
     As `dataclasses.replace`, for every kind of entry. Where a newer version of the class has put
-    the entry, the copy still has the fields that the class of this program does not know: they are
+    the entry, the copy still has the fields that the class of this program does not know. They are
     in the space again when the copy is put. `NamedTuple`s, msgspec's structs and classes with slots
-    have no place for them.
+    have no place for such fields.
 
     Args:
         entry: an instance of a dataclass, a NamedTuple, an attrs or msgspec class.

@@ -1,8 +1,8 @@
-"""Finding a tuple that is in one of several spaces, nobody knows which (rule O10).
+"""Finding a tuple that is in one of several spaces, without knowing which (rule O10).
 
-`search` does it once; a `Search` keeps what it has learned and what it waits with, for who does it
-again and again. The work is done by the native module: each space is asked once, then the caller
-gets in line in all of them and sleeps, and of what is handed over one tuple is picked up.
+`search` does it once. A `Search` keeps its statistics and its places in line, for a program that
+searches again and again. The native module does the work. It asks each space once, then it gets in
+line in all of them and sleeps. Of the tuples that are handed over it picks up one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Search(_native.Search):
     Args:
         spaces: where to look: connections by `connect`, of any kinds, at most 256.
         order: which space is asked first. "round robin": the first of the list, then the others in
-            turn. "success factor": the one in which most searches for such a tuple have ended so
-            far, as soon as that can not well be chance any more: after five, if all ended there.
-            Such: with the same first field, if that is a text, and the same types of the others.
-            What is learned is this object's own.
+            turn. "success factor": the space in which most searches for such a tuple have ended so
+            far, once the difference is statistically significant. That is after five searches, if
+            all ended in one space. Such a tuple has the same first field, if that is a text, and
+            the same types of the other fields. Each object learns for itself.
 
     Raises:
         ValueError: there is no space, or one twice; there is no such order.
@@ -52,7 +52,7 @@ class Search(_native.Search):
     """
 
     def __new__(cls, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> Self:
-        """Make one; where somebody records, one that writes down what it finds."""
+        """Make one; while a program is recorded, one that records its finds."""
         made: type[_native.Search] = cls
         if cls is Search and os.environ.get("TUPELO_RECORD"):
             from tupelo.recording import RecordingSearch  # noqa: PLC0415 - only where it is used
@@ -94,8 +94,9 @@ def search(
 ) -> Found[Any]:
     """Take a match from one of several spaces, waiting for one in all of them.
 
-    Exactly one tuple is taken. What another space had handed over meanwhile goes back to its place
-    there, with its age (rules O10, T5); so does everything if the call times out or is interrupted.
+    Exactly one tuple is taken. A tuple that another space had handed over meanwhile goes back to
+    its place, with its age (rules O10, T5). If the call times out or is interrupted, every tuple
+    goes back.
 
     Args:
         spaces: where to look, in this order: connections by `connect`, of any kinds, at most 256.
@@ -105,8 +106,8 @@ def search(
         fields: `where=`, and fields of a class of entries by name, as for `take`.
 
     Returns:
-        What was found: `tuple`; `space`, which is one of those given; `visited`, how many looks it
-        took; `waited_s`, how long it waited.
+        The find: `tuple`; `space`, one of the given spaces; `visited`, how many looks it took;
+        `waited_s`, how long it waited.
 
     Raises:
         Timeout: nothing matched in any space in time. No space has changed.

@@ -43,21 +43,22 @@ def connect(
 
     Args:
         url: `shm://name` for all processes of this machine and user, or `mem://name` for the
-            threads of this one; `?size=1G` behind it is the same as `size`, and goes first.
-            For a space of a server (`tupelo serve`): `unix:///path/of/the/socket?space=name`,
-            `tcp://host:7667/name`, or `tls://host:7668/name?ca=/path/ca.pem`.
-            By default `$TUPELO_URL`, or else `shm://default`.
+            threads of this process. `?size=1G` behind it is the same as `size`, and goes first. For
+            a space of a server (`tupelo serve`): `unix:///path/of/the/socket?space=name`,
+            `tcp://host:7667/name`, or `tls://host:7668/name?ca=/path/ca.pem`. By default
+            `$TUPELO_URL`, or else `shm://default`.
         create: whether to create the space if there is none.
-        fresh: begin with an empty space, whatever was there. Programs that use the old one keep
-            it until they close it.
-        size: the most memory that the space may use, in bytes or as "512K", "256M", "4G". It is
-            used only as tuples come. None, the default: what it has, and 256M for a new one.
-        tuples_max: the most tuples that the space may hold. None, the default: what it has, and for
-            a new one as many as fit.
-        when_full: what becomes of a put for which the space has no room: "error" refuses it, "wait"
-            lets it wait for room, "drop-oldest" drops the oldest tuples of its shape for it
-            (rule B1). None, the default: what it has, and "error" for a new one. A space keeps all
-            three as long as it is there.
+        fresh: begin with an empty space, even if one exists. Programs that use the old one keep it
+            until they close it.
+        size: the most memory that the space may use, in bytes or as "512K", "256M", "4G". Memory is
+            used only as tuples come. None, the default: the size that the space has, and 256M for a
+            new one.
+        tuples_max: the most tuples that the space may hold. None, the default: the limit that the
+            space has, and for a new one as many as fit.
+        when_full: the policy for a put without room. "error" refuses the put, "wait" lets it wait
+            for room, "drop-oldest" drops the oldest tuples of its shape for it (rule B1). None, the
+            default: the policy that the space has, and "error" for a new one. A space keeps all
+            three as long as it exists.
         schema: classes of entries to know from the start. Others are known once they are used.
         objects: what becomes of objects that other languages have no like of: "pickle" stores
             them as pickles, which may run code of their writer when they are read; "strict"
@@ -71,8 +72,8 @@ def connect(
         SpaceNotFound: there is none, and `create` is false.
         AccessDenied: it belongs to another user.
         ConnectionLost: there is no server at that address, or it is not trusted.
-        ValueError: the URL or another argument makes no sense; or the space is there, and has
-            another `size`, `tuples_max` or `when_full` than is asked for.
+        ValueError: the URL or another argument makes no sense; or the space exists, and has another
+            `size`, `tuples_max` or `when_full` than the call asks for.
         SchemaMismatch: a class of `schema` has other fields here than in the space.
 
     >>> import tupelo as ts
@@ -106,7 +107,7 @@ def open_as(
     when_full: str | None = None,
     schema: Iterable[type] = (),
 ) -> SpaceT:
-    """Open a space as an instance of `space_class`. The other arguments are those of `connect`."""
+    """Open a space as an instance of `space_class`. The other arguments are as in `connect`."""
     if url is None:
         url = os.environ.get("TUPELO_URL") or "shm://default"
     _require("url", url, str, "a str such as 'shm://jobs'")
@@ -137,7 +138,7 @@ def open_as(
 
 
 def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
-    """Return the class, or where somebody records one that writes down what is done with it."""
+    """Return the class, or while a program is recorded one that records its calls."""
     if os.environ.get("TUPELO_RECORD"):
         from tupelo.recording.space import recording  # noqa: PLC0415 - only where somebody records
 
@@ -146,13 +147,13 @@ def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
 
 
 def _objects_by_default(url: str) -> str:
-    # To read a pickle is to run its writer's code: only if somebody says so, where that may be
-    # anyone on the network.
+    # To read a pickle is to run its writer's code: this needs a caller's consent where the writer
+    # may be anyone on the network.
     return "strict" if url.startswith(("tcp://", "tls://")) else "pickle"
 
 
 def require_objects(objects: object) -> None:
-    """Refuse what the argument `objects` can not be.
+    """Refuse a wrong value of the argument `objects`.
 
     Raises:
         ValueError: it is that.

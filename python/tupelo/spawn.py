@@ -1,10 +1,10 @@
 """`spawn`: worker processes for the length of a `with` block.
 
-The processes start fresh (the "spawn" start method): they inherit no lock, no thread and no open
-space of this one, and find the worker function by importing its module. So a program that is run as
-a script needs `if __name__ == "__main__":` around what only the first process shall do.
+The processes start fresh (the "spawn" start method). They inherit no lock, no thread and no open
+space of this process, and find the worker function by importing its module. So a program that is
+run as a script needs `if __name__ == "__main__":` around the code that only the first process runs.
 
-They do not outlive this one, however it ends: nobody would be left who waits for them.
+They do not outlive this process, however it ends: nothing would be left that waits for them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
     """Run `function(*args)` in `n` new processes; a context manager.
 
     Leaving the block waits for all of them. An exception in the block, also Ctrl-C, terminates
-    them, and has notes of those that have failed. If one fails while others go on, the logger
+    them, and gets a note for each that has failed. If one fails while others go on, the logger
     `tupelo` warns of it after a second. If this process dies, they are killed.
 
     Args:
@@ -53,8 +53,8 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
 
     Raises:
         RemoteError: at the end of the block, if a worker failed; with its traceback.
-        TypeError: the function or an argument can not be sent to another process.
-        ValueError: a number of processes that can not be.
+        TypeError: the function or an argument cannot be sent to another process.
+        ValueError: the number of processes is out of range.
 
     >>> import time
     >>> with ts.spawn(time.sleep, 0.001, n=2) as workers:
@@ -235,7 +235,7 @@ def _work(
 
 
 class _Failure:
-    """How a worker failed: what it says, and the name and the arguments of its exception."""
+    """How a worker failed: its message, and the name and the arguments of its exception."""
 
     __slots__ = ("arguments", "kind", "text")
 
@@ -254,21 +254,21 @@ class _Failure:
 def _outcome(
     report: Connection, process: SpawnProcess, seconds: float | None = None
 ) -> _Failure | None:
-    """Wait for what a worker reports, or its end; return how it failed, or None if it did not.
+    """Wait for a worker's report, or its end; return how it failed, or None if it did not.
 
-    One that has reported may not end yet: other threads of it go on.
+    A worker that has reported may not end yet: other threads of it go on.
     """
     failure = _read(report)
     if failure is None:
         process.join(seconds)
-        # None if somebody else has waited for it: then nobody knows how it ended.
+        # None if other code has waited for it: then its exit status is unknown.
         if process.exitcode not in (0, None):
             failure = _Failure(_killed(process))
     return failure
 
 
 def _read(report: Connection) -> _Failure | None:
-    """Wait for what a worker has to report; None if it ended without."""
+    """Wait for a worker's report; None if it ended without."""
     try:
         text: str = report.recv()
     except (EOFError, OSError):  # nothing more, or it was killed in the middle of a report

@@ -1,7 +1,7 @@
 """A keyword that a function has not: which one was meant.
 
-Python names the wrong keyword and nothing else; a class says even less. Our verbs name those there
-are, and the nearest one; so do functions that are decorated here.
+Python names the wrong keyword and nothing else; a class says even less. Our verbs name the valid
+keywords, and the nearest one; so do functions that are decorated here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["nearest_to", "suggests"]
 
 
 def suggests(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a function, or a constructor, name what was meant by a keyword that it has not."""
+    """Have a function, or a constructor, suggest the nearest keyword for an unknown one."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     known = frozenset(names)

@@ -1,4 +1,4 @@
-"""`update`: a tuple replaced by what a function makes of it."""
+"""`update`: a tuple replaced by the result of a function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def update(
     function: Callable[[Any], Any],
     timeout: Seconds | None,
 ) -> Any:
-    """Replace a match in a transaction; the arguments are those of `Space.update`."""
+    """Replace a match in a transaction; the arguments are as in `Space.update`."""
     require_function(function)
     with space.transaction() as t:
         new = function(t.take(template, timeout=timeout))
@@ -27,10 +27,10 @@ def update(
 
 
 def require_function(function: object) -> None:
-    """Refuse what can not be called, before anything is taken.
+    """Refuse a value that cannot be called, before a tuple is taken.
 
     Raises:
-        TypeError: it can not.
+        TypeError: it cannot be called.
     """
     if not callable(function):
         message = f"to has the type {type(function).__name__}: give a function of the old tuple"
@@ -38,7 +38,7 @@ def require_function(function: object) -> None:
 
 
 def fields_of(new: Any) -> tuple[Any, ...]:
-    """Return what is given to `put` for a tuple or an entry.
+    """Return the arguments of `put` for a tuple or an entry.
 
     Raises:
         TypeError: it is neither.

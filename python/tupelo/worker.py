@@ -100,7 +100,7 @@ def plan(
 def own_path(function: Callable[..., Any], given: str) -> str:
     """Return the path under which `Space.eval` asks for a function that was found by a given one.
 
-    A package may pass on what a module of it has; who calls it asks for that of the module.
+    A package may pass on a function of one of its modules; its caller asks for that of the module.
     """
     if not functions.has_path(function):
         return given
@@ -128,7 +128,8 @@ class Service:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self._news.put(None))
         self._crew.add(count)
-        # From here to the end of this process, who asks for the function is told that it is served.
+        # From here to the end of this process, a caller that asks for the function is told that it
+        # is served.
         self._announcement = announce(self._space, self._queue)
         self._say(f"serving {self._queue} in {self._url}, processes: {count}; Ctrl-C ends them")
         why = self._next_news()
@@ -144,10 +145,10 @@ class Service:
         return 0
 
     def _next_news(self) -> str | None:
-        """Wait for what happens; look for it every second, whoever gets a signal.
+        """Wait for the next event; look for it every second, whichever thread gets a signal.
 
-        One that comes while another thread starts a process may be handled there, which wakes
-        nobody: its handler runs when this thread does something.
+        A signal that comes while another thread starts a process may be handled there without
+        waking this thread: its handler runs when this thread does something.
         """
         while True:
             with suppress(Empty):
@@ -173,8 +174,8 @@ def say(line: str) -> None:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except (OSError, ValueError):
-        # What is left of it is for nobody, and would be written again by the next line, when a
-        # process is started, and at the end.
+        # The rest of it is dropped: otherwise the next line would write it again, as would the
+        # start of a process and the end.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
 
 

@@ -23,19 +23,19 @@ def gather(
     progress: str | bool = False,
     **fields: Any,
 ) -> Rows[Any]:
-    """Wait until `n` matches are there, and take them in one step.
+    """Wait until the space has `n` matches, and take them in one step.
 
     Args:
         space: where they come.
-        template: what they are like, as of `take`.
+        template: describes the tuples, as for `take`.
         n: how many.
         timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
-        progress: whether to show on a terminal how many are there; or under which name.
+        progress: whether to show on a terminal how many tuples the space has; or under which name.
         fields: of a class of entries, as of `take`.
 
     Returns:
-        The tuples, a list that knows its columns. They are of one moment; who has put a result
-        twice has put two.
+        The tuples, a list that knows its columns. They are of one moment. A worker that has put a
+        result twice has put two tuples.
 
     Raises:
         Timeout: there were not as many in time. None was taken, as if the call is interrupted,

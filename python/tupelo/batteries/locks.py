@@ -18,11 +18,11 @@ __all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
 
 
 class Permit:
-    """What a holder has, until it gives it back. A context manager that does so at its end.
+    """A held lock or unit, until it is given back. A context manager that does so at its end.
 
-    If the holder dies, the next in line has it at once; if it is silent for longer than its ttl
-    (stopped, suspended), from then on. A living holder keeps it for as long as it likes: a thread
-    outside the interpreter renews it.
+    If the holder dies, the next in line has the lock at once. If the holder is silent for longer
+    than its ttl (stopped, suspended), the next one has it from then on. A living holder keeps it
+    for as long as it likes: a thread outside the interpreter renews it.
 
     >>> from tupelo.batteries import Lock
     >>> with Lock(space, "index").acquire(timeout=5) as permit:
@@ -40,11 +40,11 @@ class Permit:
 
     @property
     def token(self) -> int:
-        """The fencing token: greater than that of all who held it before (K1).
+        """The fencing token: greater than that of every earlier holder (K1).
 
-        Hand it along with what is written elsewhere, and have a smaller one than was seen before
-        refused there: then a holder that was stopped, and goes on after it lost what it held,
-        can not overwrite what its successor wrote.
+        Hand it along with every write to another system, and let that system refuse a smaller token
+        than it has seen. Then a holder that was stopped, and goes on after it lost the lock, cannot
+        overwrite its successor's data.
         """
         return self._core.token
 
@@ -77,9 +77,8 @@ class Permit:
 class Acquirable:
     """What can be acquired: a lock, a semaphore, a side of a `RWLock`. A context manager.
 
-    Used as `threading.Lock` is: the object keeps what was acquired with it until `release`, for
-    each thread. If the object and the permit are forgotten, it is free again, with a
-    `ResourceWarning`.
+    Used as `threading.Lock` is: the object keeps the permit of each thread until `release`. If the
+    object and the permit are both forgotten, the lock is free again, with a `ResourceWarning`.
     """
 
     def __init__(self, acquirable: core.Acquirable) -> None:
@@ -96,7 +95,7 @@ class Acquirable:
         return self._acquirable.name
 
     def acquire(self, timeout: Seconds | None = None) -> Permit:
-        """Wait until it is free, and hold it until `release`. Who has waited longest is next (T3).
+        """Wait until it is free, and hold it until `release`. The order is FIFO (T3).
 
         Args:
             timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
@@ -110,7 +109,7 @@ class Acquirable:
             ValueError: elsewhere it has another number of units.
             SpaceFull: there was no room for its tuples, which the first one puts.
 
-        It can not be acquired again by its holder, who would wait for itself.
+        Its holder cannot acquire it again: it would wait for itself.
 
         >>> from tupelo.batteries import Lock
         >>> lock = Lock(space, "door")
@@ -133,7 +132,7 @@ class Acquirable:
             return permit  # noqa: TRY300 - an interruption behind the push belongs to the try
         except BaseException as error:
             # Ctrl-C. It is given back now, and not when the traceback is forgotten, whose frames
-            # know it: who handles Ctrl-C may want to hold it.
+            # know it: a handler of Ctrl-C may want to hold it.
             holdings.withdraw(core_permit)
             run(core_permit.__aexit__(type(error), error, None))
             raise
@@ -159,9 +158,9 @@ class Acquirable:
     def release(self) -> None:
         """Give back what this thread has acquired last with this object (K4).
 
-        If this thread holds nothing, it is what another thread has acquired last with it. In a
-        block, it is what the block has begun with, if there is nothing else; at its end the block
-        then gives back what was acquired since.
+        If this thread holds nothing, `release` gives back the latest acquisition of another thread
+        with this object. In a block with no other acquisition, it gives back the block's own. The
+        end of the block then gives back a later acquisition.
 
         Raises:
             RuntimeError: nothing is held with this object.
@@ -179,7 +178,7 @@ class Acquirable:
         run(self._acquirable.release())
 
     def locked(self) -> bool:
-        """Return whether nobody could acquire it at once, whoever holds it, in any process.
+        """Return whether no acquisition could succeed at once, in any process.
 
         It may have changed when you look at the answer: to hold it if it is free, `try_acquire`.
 
@@ -236,9 +235,9 @@ class Lock(Acquirable):
 
         Args:
             space: where the lock is.
-            name: all who name it the same hold the same.
+            name: all objects with the same name are the same lock.
             ttl: after how many seconds without a sign of life a holder has lost it. Only a process
-                that is stopped is silent: one that is busy, in whatever code, is not.
+                that is stopped is silent: a busy process, in whatever code, is not.
 
         Raises:
             TypeError: an argument of another type.
@@ -264,13 +263,13 @@ class Semaphore(Acquirable):
 
         Args:
             space: where the semaphore is.
-            name: all who name it the same share the same units.
+            name: all objects with the same name share the same units.
             n: how many units there are, up to 4096; the same everywhere.
             ttl: after how many seconds without a sign of life a holder has lost its unit.
 
         Raises:
             TypeError: an argument of another type.
-            ValueError: a number of units that can not be, or a ttl that is not positive.
+            ValueError: the number of units is out of range, or the ttl is not positive.
         """
         semaphore = core.Semaphore(AtOnce(space), name, n=n, ttl=ttl)
         super().__init__(semaphore)
@@ -300,14 +299,14 @@ class RWLock:
 
         Args:
             space: where the lock is.
-            name: all who name it the same hold the same.
+            name: all objects with the same name are the same lock.
             readers: how many may read at a time, up to 4096; the same everywhere. A writer claims
                 as many units, which takes it a few microseconds each.
             ttl: after how many seconds without a sign of life a holder has lost it.
 
         Raises:
             TypeError: an argument of another type.
-            ValueError: a number of readers that can not be, or a ttl that is not positive.
+            ValueError: the number of readers is out of range, or the ttl is not positive.
         """
         self._core = core.RWLock(AtOnce(space), name, readers=readers, ttl=ttl)
         self.reader = Acquirable(self._core.reader)

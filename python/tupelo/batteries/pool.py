@@ -29,12 +29,12 @@ R = TypeVar("R")
 class Pool:
     """Worker processes for the length of a `with` block, and a `map` over them.
 
-    Each task is a claim: a worker that is killed, crashes or is stopped loses nothing, its task is
-    done by another, and its place is taken by a new process (K2). The processes end with the block,
+    Each task is a claim. A worker that is killed, crashes or is stopped loses nothing: another
+    worker does its task, and a new process takes its place (K2). The processes end with the block,
     and with this program, however that ends. In a `mem://` space the workers are threads.
 
-    The processes start fresh, as those of `tupelo.spawn`: a script needs
-    `if __name__ == "__main__":` around what only the first process shall do.
+    The processes start fresh, like the processes of `tupelo.spawn`. A script needs `if __name__ ==
+    "__main__":` around the code that only the first process runs.
 
     The tuples are in docs/tasks.md.
 
@@ -110,8 +110,8 @@ class Pool:
         An exception in the block, also Ctrl-C, kills them.
 
         Raises:
-            RemoteError: the first failure of a `map` that was not iterated as far as that; or why
-                no worker could go on, if tasks of such a `map` are not done.
+            RemoteError: the first failure of a `map` that was not iterated so far; or why no worker
+                could go on, if tasks of such a `map` are not done.
         """
         pool = self._started()
         try:
@@ -156,11 +156,11 @@ class Pool:
 
         Tasks are given out at the call, and on the way: there may be any number of values. At most
         4096 are out, or done before their turn has come. Values that come slowly go out one by
-        one, as they come: the call returns when one of them is done, and a result is handed out no
-        later than when the next value has come. Of values that came quickly before one that comes
-        slowly, the last ones, at most 256, may go out with that one. Tasks that were given out are
-        done, also if nobody iterates. An iterator that is closed, or forgotten after its first
-        result, takes back those that nobody has begun.
+        one, as they come. The call returns when one of them is done. A result is handed out no
+        later than when the next value has come. If a slow value follows quick ones, the last quick
+        results, at most 256, may come with the slow one. Tasks that were given out are done, also
+        if you do not iterate. An iterator that is closed, or forgotten after its first result,
+        takes back the tasks that no worker has begun.
 
         Args:
             function: a function of a module, or of the script that is run. Not a lambda.
@@ -173,13 +173,13 @@ class Pool:
             An iterator of the results: one for each call, in the same order, unless `as_completed`.
 
         Raises:
-            TypeError: workers can not find the function.
-            RemoteError: while iterating: the task whose turn it is has failed, with all its
+            TypeError: workers cannot find the function.
+            RemoteError: while iterating, the task whose turn it is has failed, with all its
                 attempts. The iterator is over then, as that of `concurrent.futures`, and tasks that
-                nobody has begun are taken back. Or no worker can go on, and why; or tasks were
-                dropped.
+                no worker has begun are taken back. Also if no worker can go on, with the reason, or
+                if tasks were dropped.
             RuntimeError: the pool is that of the process that this one was forked from.
-            NotEncodable: at the call or while iterating: a value can not be stored.
+            NotEncodable: at the call or while iterating: a value cannot be stored.
             SchemaMismatch: while iterating: a result is of a class that this program has not.
 
         >>> import math
@@ -214,14 +214,14 @@ class Pool:
     ) -> Future[R]:
         """Call a function once; return the future of its result.
 
-        The future raises `RemoteError`, with the worker's traceback, if the task has failed, and
-        without one, if the space has dropped it. `cancel()` succeeds as long as no worker has
-        begun.
+        If the task has failed, the future raises `RemoteError` with the worker's traceback. If the
+        space has dropped the task, the error has no traceback. `cancel()` succeeds as long as no
+        worker has begun.
 
         It waits for room as `Space.put` does.
 
         Raises:
-            NotEncodable: an argument can not be stored.
+            NotEncodable: an argument cannot be stored.
             RuntimeError: the pool is that of the process that this one was forked from, or has
                 ended.
             SpaceFull: there is no room for the task.

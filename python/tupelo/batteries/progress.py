@@ -30,7 +30,7 @@ class Bar:
         self._moves = self._out.isatty()
 
     def show(self, done: int) -> None:
-        """Draw the line, if it is time to. If the terminal is gone, that is all that is."""
+        """Draw the line, if it is due. A terminal that is gone is ignored."""
         if self._moves and monotonic() >= self._due:
             self._draw(done)
             self._due = monotonic() + EVERY_S

@@ -26,8 +26,8 @@ T = TypeVar("T")
 class Delivery(core.Work[T]):
     """An item in the hands of its worker. A context manager that gives the item.
 
-    At the end of the block the worker is done with it; if the block raises, or the process dies or
-    is silent for longer than the ttl of the queue, it is back at its old place (K2).
+    The end of the block completes the work. If the block raises, the process dies, or the process
+    is silent for longer than the ttl of the queue, the item is back at its old place (K2).
 
     >>> from tupelo.batteries import Queue
     >>> mail = Queue[str](space, "mail")
@@ -46,8 +46,8 @@ class Delivery(core.Work[T]):
 
         Raises:
             ClaimLost: the item is another's work now, or will be (K3).
-            SpaceFull: there is no memory for the room that it gives back, or for what was put with
-                it. It is still this worker's (K4).
+            SpaceFull: there is no memory for the room that it gives back, or for its puts. The item
+                is still this worker's (K4).
             ValueError: it was done or given back before.
         """
         self._make_room()
@@ -99,7 +99,7 @@ class Delivery(core.Work[T]):
 
 
 class DeadItems(Generic[T]):
-    """The items that nobody could be done with. Iterates over what they are at this moment."""
+    """The items whose attempts have all failed. Iterates over the items of this moment."""
 
     def __init__(self, items: core.DeadItems[T]) -> None:
         """Wrap the awaited ones."""
@@ -109,10 +109,10 @@ class DeadItems(Generic[T]):
         """Return them, the oldest first.
 
         Raises:
-            NotEncodable: one of them can not be read here. `retry` can put it back all the same,
-                and a connection that can read objects, or has their classes, returns it.
+            NotEncodable: one of them cannot be read here. `retry` can put it back all the same. A
+                connection that can read objects, or has their classes, returns it.
             SchemaMismatch: one of them is an entry of a class that is another one here.
-            Exception: what the class of one of them raises when it is made.
+            Exception: the class of one of them raises when an instance is made.
         """
         return run(self._core.all())
 
@@ -134,7 +134,7 @@ class DeadItems(Generic[T]):
 
 
 class Queue(Generic[T]):
-    """Items for whoever gets them first, that are not lost if that one fails or dies.
+    """Items that workers get, each item once. If a worker fails or dies, the item is not lost.
 
     Its tuples: docs/batteries.md.
 
@@ -163,18 +163,18 @@ class Queue(Generic[T]):
 
         Args:
             space: where the queue is.
-            name: all who name it the same use the same.
-            maxsize: how many items may be there, up to 500 000; then `put` waits. None for as
-                many as fit into the space. Only for `put`: who only gets need not know it.
-                Items that are worked on and dead ones count; those put with `after=` do not.
+            name: all objects with the same name are the same queue.
+            maxsize: how many items there may be, up to 500 000; then `put` waits. None for as many
+                as fit into the space. Only for `put`: a worker that only gets need not know it.
+                Items that are worked on and dead items count; items put with `after=` do not.
             max_attempts: after so many failed attempts an item is dead. None for never. Only for
                 `get`.
             ttl: after how many seconds without a sign of life a worker has lost its item. Only a
-                process that is stopped is silent: one that is busy, in whatever code, is not.
+                process that is stopped is silent: a busy process, in whatever code, is not.
 
         Raises:
             TypeError: an argument of another type.
-            ValueError: a number that can not be.
+            ValueError: a number is out of range.
         """
         self._core: core.Queue[T] = core.Queue(
             AtOnce(space), name, maxsize=maxsize, max_attempts=max_attempts, ttl=ttl
@@ -248,7 +248,7 @@ class Queue(Generic[T]):
             run(self._core.put(item, priority=priority, after=after, timeout=timeout))
 
     def get(self, timeout: Seconds | None = None) -> Delivery[T]:
-        """Claim the next item, waiting for one. Who has waited longest is served first (T3).
+        """Claim the next item, waiting for one. Blocked calls are served in FIFO order (T3).
 
         Args:
             timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
@@ -258,16 +258,17 @@ class Queue(Generic[T]):
 
         Raises:
             Timeout: there was none in time.
-            NotEncodable: the next item can not be read here: it is an object, and the connection is
-                one with `objects="strict"`, or its class is not here.
+            NotEncodable: the next item cannot be read here. It is an object, and the connection has
+                `objects="strict"`, or its class is missing here.
             SchemaMismatch: the next item is an entry of a class that is another one here.
-            Exception: what the class of the next item raises when it is made.
+            Exception: the class of the next item raises when an instance is made.
 
-        An item that can not be read here is back at its place, with one failed attempt more (not if
-        it came during the wait, and its own class raised: then with the next call). With
-        `max_attempts` it is dead after so many, and those behind it are got; without, each `get`
-        meets it again until somebody can read it. Ctrl-C during the wait has no effect; one that
-        comes when the item is claimed and not returned yet gives it back, as a failed attempt.
+        An item that cannot be read here goes back to its place, with one failed attempt more. If
+        the item came during the wait, and its own class raised, that attempt counts with the next
+        call. With `max_attempts` it is dead after so many attempts, and the items behind it are
+        got. Without `max_attempts`, each `get` meets it again until some worker can read it. Ctrl-C
+        during the wait has no effect. Ctrl-C after the claim and before the return gives the item
+        back, as a failed attempt.
 
         >>> from tupelo.batteries import Queue
         >>> mail = Queue[str](space, "letters")
@@ -282,7 +283,7 @@ class Queue(Generic[T]):
         ('hello', 2)
         >>> delivery.done()
         """
-        # First: what is no time is refused, whether or not it is needed.
+        # First: a wrong time is refused, whether or not it is needed.
         deadline = FOR_EVER if timeout is None else Deadline(timeout)
         claim = self._core.claim_now()
         if claim is None:
@@ -293,7 +294,7 @@ class Queue(Generic[T]):
         """Claim the next item, or return None at once.
 
         Raises:
-            NotEncodable: the next item can not be read here. This one, and the next two, as `get`.
+            NotEncodable: the next item cannot be read here. This one, and the next two, as `get`.
             SchemaMismatch: it is an entry of a class that is another one here.
             Exception: what its class raises when it is made.
 
@@ -305,7 +306,7 @@ class Queue(Generic[T]):
         return None if claim is None else Delivery(claim)
 
     def __len__(self) -> int:
-        """Return how many items wait: they are due, and nobody works on them."""
+        """Return how many items wait: they are due, and no worker has them."""
         return run(self._core.waiting())
 
     def __bool__(self) -> bool:
@@ -313,7 +314,7 @@ class Queue(Generic[T]):
         return True
 
     def join(self, timeout: Seconds | None = None) -> None:
-        """Wait until no item waits, and nobody works on one.
+        """Wait until no item waits, and no worker has one.
 
         Items that are not due yet, and dead ones, are not waited for.
 

@@ -49,12 +49,12 @@ def worker(
         concurrency: how many processes `tupelo worker` starts, if it is not told.
         objects: what becomes of arguments and results that are no field of a tuple, as for
             `connect`, here and in the workers.
-        ignore_result: whether nobody wants the result. Then workers put none, the future of
-            `submit` is done at once, with None, and says nothing of a task that fails: `dead` does.
-            Results that nobody collects stay in the space otherwise.
+        ignore_result: whether to discard the results. Then workers put none, and the future of
+            `submit` is done at once, with None. It says nothing of a task that fails: `dead` does.
+            Without it, results that you do not collect stay in the space.
 
     Raises:
-        TypeError: an argument of another type, or a function that workers can not find.
+        TypeError: an argument of another type, or a function that workers cannot find.
         ValueError: an argument out of bounds.
 
     >>> from tupelo.batteries import worker
@@ -100,12 +100,12 @@ class RemoteFunction(Generic[P, R]):
     def submit(self, *arguments: P.args, **keywords: P.kwargs) -> Future[R]:
         """Call the function where `tupelo worker` serves it; return the future of its result.
 
-        It waits as long as there is no worker. The future raises `RemoteError`, with the worker's
-        traceback, if the task has failed, and without one, if the space has dropped it; `cancel()`
-        succeeds as long as no worker has begun.
+        It waits as long as there is no worker. If the task has failed, the future raises
+        `RemoteError` with the worker's traceback. If the space has dropped the task, the error has
+        no traceback. `cancel()` succeeds as long as no worker has begun.
 
         Raises:
-            NotEncodable: an argument can not be stored.
+            NotEncodable: an argument cannot be stored.
             SpaceFull: there is no room for the task.
             ValueError: the space is a `mem://` one, which no worker sees.
         """
@@ -122,8 +122,8 @@ class RemoteFunction(Generic[P, R]):
     def retry(self) -> list[Future[R]]:
         """Have all tasks that have failed done again; return their futures.
 
-        It waits for room as `Space.put` does. If there is not enough for all, those for which there
-        was none are still in `dead`.
+        It waits for room as `Space.put` does. If there is not enough room for all, the tasks
+        without room stay in `dead`.
 
         Raises:
             SpaceFull: there is no room for a single one. All are still in `dead`.

@@ -22,9 +22,9 @@ __all__ = ["Service", "call"]
 
 
 class Service:
-    """Answers what is asked under a name, in as many threads and processes as there are servers.
+    """Answers the requests under a name, in as many threads and processes as there are servers.
 
-    A request whose server is killed or stopped is answered by another one; so it may be worked on
+    If a server is killed or stopped, another one answers its request. So a request may be worked on
     more than once, and its caller gets one answer. Its tuples: docs/batteries.md.
 
     >>> import threading
@@ -52,14 +52,14 @@ class Service:
 
         Args:
             space: where it is asked.
-            name: what it is asked under. All that have the same share the requests.
-            handler: gives the answer to an argument. What it raises, the caller gets.
+            name: the name under which callers ask. All services of one name share the requests.
+            handler: gives the answer to an argument. Its exceptions are raised in the caller.
             concurrency: how many requests are worked on at a time, up to 1024, each in a thread.
             ttl: after how many seconds without a sign of life a server has lost its request.
 
         Raises:
             TypeError: an argument of another type.
-            ValueError: a number that can not be.
+            ValueError: a number is out of range.
         """
         self._core = core.Service(AtOnce(space), name, handler, concurrency=concurrency, ttl=ttl)
 
@@ -69,13 +69,13 @@ class Service:
 
     @property
     def name(self) -> str:
-        """What it is asked under."""
+        """The name under which callers ask."""
         return self._core.name
 
     def run(self) -> None:
         """Answer until `stop` is called, or something is raised (Ctrl-C; the space is closed).
 
-        What is being answered then is answered to the end.
+        Requests that are being answered then are answered to the end.
 
         Raises:
             SpaceClosed: the connection was closed.
@@ -91,9 +91,9 @@ class Service:
     def stop(self) -> None:
         """End `run`, of this object alone; for another thread, or a handler of signals.
 
-        Before the first `run` it ends that one as soon as it begins: a thread that was started to
-        run it may not have got there yet. Later, if nothing runs, it does nothing. In a space
-        without any room it may take a few seconds until those that wait for a request notice.
+        Called before the first `run`, it ends that run as soon as it begins: a thread that was
+        started to run it may not have got there yet. Called later, it does nothing if nothing runs.
+        In a space without any room, a few seconds may pass until the waiting loops notice.
 
         Raises:
             SpaceClosed: the connection was closed.
@@ -113,7 +113,7 @@ class Service:
                 thread.start()
             self._serve(begun, problems)
         except BaseException:
-            # Ctrl-C while they began: nobody has told them yet.
+            # Ctrl-C while they began: they have not been told to stop yet.
             self._end(begun)
             raise
         finally:
@@ -147,11 +147,11 @@ def call(
         timeout: the longest wait, in seconds. None waits for ever.
 
     Returns:
-        What the handler returned.
+        The result of the handler.
 
     Raises:
-        Timeout: there was no answer in time. A request that nobody had begun is withdrawn; the
-            answer to one that somebody works on is dropped.
+        Timeout: there was no answer in time. If no server has begun the request, it is withdrawn;
+            otherwise its answer is dropped.
         RemoteError: the handler raised; its exception is the cause, if it is one of Python's own.
         SpaceFull: there was no room for the request.
         NotEncodable: no field can hold the argument.

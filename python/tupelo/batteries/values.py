@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Counter:
     """A number that many threads and processes add to. It begins with 0.
 
-    Each change happens in one step, or not at all: it can neither be lost nor be stuck in the hands
-    of a process that dies (C1). Its tuple is `("tupelo.counter", name, value)`.
+    Each change happens in one step, or not at all. So it cannot be lost, and no process that dies
+    can hold it (C1). Its tuple is `("tupelo.counter", name, value)`.
 
     >>> from tupelo.batteries import Counter
     >>> hits = Counter(space, "hits")
@@ -42,7 +42,7 @@ class Counter:
 
         Args:
             space: where the counter is.
-            name: all who name it the same change the same.
+            name: all objects with the same name are the same counter.
 
         Raises:
             TypeError: an argument of another type.
@@ -86,7 +86,8 @@ class Counter:
         """Set the value, in one step (O8).
 
         Returns:
-            The old one: what is added meanwhile is in it, or counts from the new one on.
+            The old value. Concurrent additions apply either before or after the reset; none is
+            lost.
 
         >>> from tupelo.batteries import Counter
         >>> hits = Counter(space, "hits of this hour")
@@ -111,8 +112,8 @@ class Counter:
 class Register(Generic[T]):
     """A value that many threads and processes read and change.
 
-    Each change happens in one step, or not at all: it can neither be lost nor be stuck in the hands
-    of a process that dies (C1). Its tuple is `("tupelo.register", name, version, value)`.
+    Each change happens in one step, or not at all. So it cannot be lost, and no process that dies
+    can hold it (C1). Its tuple is `("tupelo.register", name, version, value)`.
 
     >>> from tupelo.batteries import Register
     >>> best = Register(space, "best", default=float("inf"))
@@ -131,7 +132,7 @@ class Register(Generic[T]):
 
         Args:
             space: where the register is.
-            name: all who name it the same change the same.
+            name: all objects with the same name are the same register.
             default: its value as long as it was never set; it is not stored.
 
         Raises:
@@ -150,7 +151,7 @@ class Register(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The value: a copy, as all that a space returns (V2)."""
+        """The value: a copy, like every value that a space returns (V2)."""
         return run(self._core.get())
 
     def set(self, value: T) -> None:
@@ -173,8 +174,8 @@ class Register(Generic[T]):
 
         Args:
             change: gives the new value for an old one, which it must not change itself. It is
-                called again if somebody else was faster, so it should be short, and nothing
-                but its result should come of it.
+                called again if another process was faster, so it should be short, and have no side
+                effects.
 
         Returns:
             The new value.

@@ -1,12 +1,12 @@
-"""One logic, two faces: what a battery is written in.
+"""One logic, two faces: the verbs that batteries are written in.
 
 A battery is written once, as `async def` over `Verbs`: the verbs of a space, to be awaited. For
 asyncio they are those of `tupelo.aio.Space`, and the battery is used as it is. A blocking program
 has the same battery over `AtOnce`, whose verbs block and have their result by the time they are
 awaited: `run` then drives a coroutine to its end without a loop, as one call.
 
-What does not wait is the same for both, and not slow enough for a detour: `blocking` of either is
-the connection itself, and `blocking` of a claim the claim itself.
+Verbs that do not wait are the same for both faces. They are too fast to deserve a detour:
+`blocking` of a face is the connection itself, and `blocking` of a claim the claim itself.
 
 Rejected: blocking code that is translated, or a loop in a thread behind the blocking face, which
 costs two changes of thread for each call.
@@ -118,7 +118,7 @@ R = TypeVar("R")
 
 
 def run(coroutine: Coroutine[Any, Any, R]) -> R:
-    """Run a coroutine over `AtOnce` to its end; return its result, or raise what it raises."""
+    """Run a coroutine over `AtOnce` to its end; return its result, or raise its exception."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -130,7 +130,7 @@ def run(coroutine: Coroutine[Any, Any, R]) -> R:
 
 
 def awaited(space: Any) -> Verbs:
-    """Return the space that a battery for asyncio is given, if that is what it is.
+    """Return the space that a battery for asyncio is given, after a check of its type.
 
     Raises:
         TypeError: it is a blocking space, or none at all.
@@ -151,7 +151,7 @@ def awaited(space: Any) -> Verbs:
 
 
 class HeldAtOnce:
-    """A claim whose awaited verbs are those of the blocking one."""
+    """A blocking claim as one whose verbs are awaited."""
 
     __slots__ = ("_claim", "attempt", "blocking", "fence", "tuple")
 
@@ -163,7 +163,7 @@ class HeldAtOnce:
         self.attempt = claim.attempt
 
     async def done(self, *, timeout: Seconds | None = None) -> None:
-        """Consume the tuple; it waits for room for what was put under the claim as `put` does."""
+        """Consume the tuple; wait for room for the puts under the claim, as `put` does."""
         self._claim.done(timeout=timeout)
 
     async def abort(self, reason: str | None = None) -> None:
@@ -297,7 +297,7 @@ class AtOnce:
         return self._space.count(*template)
 
     async def wait_none(self, *template: Any, timeout: Seconds | None = None) -> None:
-        """Wait until nothing matches, and nobody holds a match."""
+        """Wait until nothing matches, and no claim holds a match."""
         self._space.wait_none(*template, timeout=timeout)
 
     async def try_claim(

@@ -95,14 +95,14 @@ def main() -> int:
 
 
 def refused(demo: str, error: OSError) -> int:
-    """Say what the system has refused; returns the exit code."""
+    """Print the error of the space; returns the exit code."""
     why = error.strerror or str(error)
     if error.filename is not None:
         return failed(demo, f"{error.filename}: {why}")
-    # It may be what is printed: what is left of that would be refused once more at the end.
+    # The output itself may have failed: the rest of it would fail once more at the end.
     sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
     if isinstance(error, BrokenPipeError):
-        # Whoever reads has enough.
+        # The reader has closed the pipe.
         return BROKEN_PIPE
     return failed(demo, why)
 

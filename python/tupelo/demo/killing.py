@@ -5,10 +5,10 @@
     ("part", part, True)                     for one that is started later: it is stored
     ("done_again", task, pid, attempt)       put under the claim of a task that is not new
 
-Nothing is told to anybody about the task itself. It is a claim, so it is back when its worker dies,
-and the others finish all the work. Only if the last one is killed, too, are there new ones to do
-it: one in the sort, and in the search one for each that was killed. The search starts these in any
-case at its end, to take back what those had stored.
+No worker is told anything about the task itself. The task is a claim, so it is back when its worker
+dies, and the other workers finish all the work. Only if the last one is killed, too, new ones
+start: one in the sort, and in the search one for each killed worker. The search starts these in any
+case at its end, to take back the tuples that the killed workers had stored.
 """
 
 import os
@@ -23,7 +23,7 @@ from tupelo.figures import count
 
 
 def in_the_middle(common: ts.Space, claim: "ts.Claim[Any]", task: str | int, part: int = 0) -> None:
-    """In a worker with a task: be the one that is killed, or say that another one was."""
+    """In a worker with a task: be killed, or print that another worker was."""
     if common.try_take("victim") is not None:
         common.put("in_the_middle", task, os.getpid(), part)
         common.take("never")
@@ -62,12 +62,12 @@ def search_and_kill(plan: Plan, terminal: Terminal, common: ts.Space, team: Team
         terminal.line(
             f"  nobody was replaced: {len(team.pids)} of {plan.workers} did what was left"
         )
-    # What they had stored is to be taken back.
+    # The tuples that they had stored are taken back.
     replace(common, team, parts)
 
 
 def replace(common: ts.Space, team: Team, parts: list[int]) -> None:
-    """Start workers for the parts of those that were killed, all of `parts`."""
+    """Start workers for the parts of killed workers, all of `parts`."""
     while parts:
         common.put("part", parts.pop(), True)  # noqa: FBT003
         team.start(1)

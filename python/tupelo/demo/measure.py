@@ -20,7 +20,7 @@ SINGLES = 1_000  # searches one after the other, for the latency
 
 
 class WrongResultError(Exception):
-    """A result differs from what it has to be; its time does not count."""
+    """A result differs from the expected one; its time does not count."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Searcher(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, in a word or two."""
+        """Its name, in a word or two."""
 
     def store(self) -> None:
         """Let every worker make and store its part; return when all have."""

@@ -73,7 +73,7 @@ def unpack(packed: Any) -> Numbers:
 def merged(parts: Sequence[Numbers], block_numbers: int = MERGE_NUMBERS) -> Iterator[list[Number]]:
     """The numbers of all sorted parts in order, in blocks of about so many.
 
-    A block takes from each part what is not above a common bound, then sorts: on a few runs that
+    A block takes from each part the numbers up to a common bound, then sorts. On a few runs that
     are in order already, `sort` merges them, and faster than `heapq.merge` by far.
     """
     starts = [0] * len(parts)

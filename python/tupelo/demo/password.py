@@ -7,15 +7,15 @@ with its part:
     ("hash_set", digest, password)
 
 The master puts tasks into a common space. A worker takes one, looks into its own space, then into
-those of the others, and answers:
+those of the other workers, and answers:
 
     ("search_task", digest, "not_processed")  ->  ("found_value", digest, password)
     ("search_task", None, "finished")             one per worker, at the end
 
-A task is a claim, and the answer is put under it: a worker that is killed loses no search, and its
-space is still there, with its part. `killing` shows it.
+A task is a claim, and the answer is put under it. A worker that is killed loses no search, and its
+space still exists, with its part. `killing` shows it.
 
-Nobody declares an index: the first searches look through whole parts, and by that the spaces learn
+The program declares no index. The first searches look through whole parts, and so the spaces learn
 that they are asked for digests.
 """
 
@@ -176,7 +176,7 @@ class Spaces:
         return self.common.take("found_value", digest, str, timeout=PATIENCE_S)[2]
 
     def take_back(self) -> None:
-        """Let the workers take back what they stored; nothing may be missing."""
+        """Let the workers take back the tuples that they stored; none may be missing."""
         begin = time.perf_counter()
         self.common.put_all([("search_task", None, "finished")] * self.plan.workers)
         taken = [self._wait(like("taken", int, int, bytes), "left") for _ in self.parts]

@@ -1,7 +1,7 @@
 """The password search without a space: with `multiprocessing` alone, driven as its experts would.
 
-* Queues: each worker keeps its part in a dictionary of its own, the fastest store there is. Nobody
-  knows which worker has a digest, so each task goes to all of them and the one that has it answers.
+* Queues: each worker keeps its part in a dictionary of its own, the fastest store there is. No
+  process knows which worker has a digest, so each task goes to all of them and its owner answers.
 * Manager: one dictionary in a server process that all can look into. Parts are stored in batches,
   since a call to the manager costs a round trip however little it carries.
 
@@ -46,7 +46,7 @@ class Queues:
             self.results.get(timeout=PATIENCE_S)
 
     def search_all(self, digests: Sequence[str]) -> dict[str, str]:
-        """Each digest to whoever may have it; the answers come in any order."""
+        """Each digest to every worker that may have it; the answers come in any order."""
         for digest in digests:
             for queue in self.tasks:
                 queue.put(digest)

@@ -1,15 +1,15 @@
 """Sorting a file of numbers with worker processes.
 
-The master cuts the file into parts at line ends and puts each as it is; a worker takes one, reads
-and sorts its numbers, and puts them back:
+The master cuts the file into parts at line ends and puts each as it is. A worker takes a part,
+reads and sorts its numbers, and puts them back:
 
     ("sort_array", part, text)  ->  ("sorted_part", part, numbers)
                                 or  ("bad_line", part, line within the part, its text)
     ("sort_array", -1, b"")         one per worker, at the end
 
-A task is a claim, and the answer is put under it: a worker that is killed loses no part.
-At most `PARTS_AHEAD` parts per worker are under way, and no more than there is room for, so the
-file may be larger than the space. What stays in the master's memory is 8 bytes per number.
+A task is a claim, and the answer is put under it: a worker that is killed loses no part. At most
+`PARTS_AHEAD` parts per worker are under way, and no more than there is room for. So the file may be
+larger than the space. The master's memory holds 8 bytes per number.
 """
 
 import os
@@ -192,7 +192,7 @@ class Sorting:
 
 
 def room_of(space: ts.Space) -> int:
-    """What the space may hold, or the system has for it: a container often has 64 MiB."""
+    """The limit of the space, or of the system's memory for it: a container often has 64 MiB."""
     free_bytes = shutil.disk_usage("/dev/shm").free  # noqa: S108
     return min(int(space.stat()["bytes_max"]), free_bytes)
 

@@ -1,4 +1,4 @@
-"""The spaces of the demos: their names, and those that a demo that was killed has left behind."""
+"""The spaces of the demos: their names, and the spaces left behind by a killed demo."""
 
 import os
 import re
@@ -19,8 +19,8 @@ def name_of(demo: str) -> str:
 def remove_left_behind() -> None:
     """Remove the spaces of demos that were killed.
 
-    One that can not be opened stays, as that of another container may be alive: its processes have
-    other numbers here.
+    A space that cannot be opened stays: it may be that of another container, whose processes have
+    other numbers here, and may be alive.
     """
     for space in ts.spaces():
         owner = OWNED.fullmatch(space["name"])

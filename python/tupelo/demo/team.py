@@ -21,7 +21,7 @@ class Team:
     """Workers that run `function(*arguments)`, each in a `spawn` block of its own."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Note what they run."""
+        """Note the function and its arguments."""
         self._function = function
         self._arguments = arguments
         self._workers: dict[int, Workers] = {}
@@ -44,7 +44,7 @@ class Team:
         try:
             self._workers.pop(pid).__exit__(None, None, None)
         except ts.RemoteError as error:
-            # What a worker says that has died in this way; any other end is a failure.
+            # The message of a worker that was killed on purpose; any other end is a failure.
             if f"process {pid} was ended by signal 9" not in str(error):
                 raise
 

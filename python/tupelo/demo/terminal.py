@@ -1,4 +1,4 @@
-"""What the demos show: lines that stay, and bars that move on a terminal.
+"""The output of the demos: lines that stay, and bars that move on a terminal.
 
 Plain ANSI, no dependency. Where the output is not a terminal (a file, a test) bars are not shown
 and everything else is the same text.

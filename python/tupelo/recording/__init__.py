@@ -1,4 +1,4 @@
-"""Spaces that write down what is done with them, for `tupelo record`.
+"""Spaces that record the calls of a program, for `tupelo record`.
 
 Where the variable TUPELO_RECORD names a folder, `connect` opens a `RecordingSpace`, also behind
 `tupelo.aio`. Where it is not set nothing of this is even imported.

@@ -31,10 +31,10 @@ __all__ = ["RecordingAioSearch", "RecordingAioSpace"]
 
 
 class RecordingAioSpace(Space):
-    """A space of `tupelo.aio` that writes down what is done with it."""
+    """A space of `tupelo.aio` that records its calls."""
 
     def __init__(self, space: Any) -> None:
-        """Wrap a connection that records; the verbs are done by one that nobody records."""
+        """Wrap a connection that records; a connection that is not recorded does the verbs."""
         super().__init__(space._plain)
         self._recording: RecordingSpace = space
         self._note = space._note
@@ -142,7 +142,7 @@ class _RecordingClaim(Claim["Any"]):
 
 
 class _RecordingSubscription(Subscription):
-    """A subscription that writes down what it tells, as read."""
+    """A subscription that records its events, as reads."""
 
     def __init__(self, call: Call, subscription: Subscription) -> None:
         super().__init__(subscription._subscription, subscription._bell)
@@ -202,7 +202,7 @@ class _RecordingTransaction(_RecordingInside, Transaction):
 
 
 class RecordingAioSearch(Search):
-    """A search of `tupelo.aio` that writes down what it finds, where it was."""
+    """A search of `tupelo.aio` that records its finds, with their spaces."""
 
 
 def _awaited(name: str) -> Callable[..., Any]:

@@ -36,7 +36,7 @@ class RecordingFuture(Future["Any"]):
     """A future that is done when the other is done, and that is written down."""
 
     def __init__(self, call: Call, verb: str, coming: Future[Any]) -> None:
-        """Follow a future of a connection that nobody records."""
+        """Follow a future of a connection that is not recorded."""
         super().__init__()
         self._call = call
         self._verb = verb
@@ -55,7 +55,7 @@ class RecordingFuture(Future["Any"]):
     def _arrived(self, coming: Future[Any]) -> None:
         if coming.cancelled():
             super().cancel()
-            # Nobody runs it, so nobody else would tell those who wait for it.
+            # The future is never run, so nothing else would tell its waiters.
             self.set_running_or_notify_cancel()
         elif (error := coming.exception()) is not None:
             self.set_exception(error)

@@ -1,13 +1,13 @@
 """The files of this process: lines go into memory that is mapped from them.
 
-What is in a mapped file is the kernel's as soon as it is stored: a process that is killed takes no
-line of its own with it, and no line costs a call of the system. A file has all its blocks from the
-beginning, since a store that finds none would end the program. When one is full the next is made,
-larger up to a limit; so is one for a forked child. What is left of each is zeros.
+A store into a mapped file reaches the kernel at once. So a killed process loses no line, and no
+line costs a system call. A file has all its blocks from the beginning, since a store that finds
+none would end the program. When a file is full the next one is made, larger up to a limit. A forked
+child makes one, too. The unused rest of each file is zeros.
 
-No line takes a lock, which a signal's handler would wait for in vain: a write to a map, and its
-next position, are one step for Python. Who makes a file makes one that was not there, so threads
-that do it at a time make one each.
+No line takes a lock, since a signal handler would wait for the lock in vain. A write to a map, and
+its next position, are one step for Python. A new file gets a name that did not exist, so threads
+that make one at the same time make one each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAP.argtypes = (
 
 
 class _Files:
-    """Those of this process; a forked child makes its own, and warns for itself."""
+    """The files of this process; a forked child makes its own, and warns for itself."""
 
     pid = 0
     room = mmap.mmap(-1, mmap.PAGESIZE)
@@ -97,8 +97,9 @@ def _begin_another(pid: int, data: bytes) -> None:
 def _mapped(descriptor: int, size_bytes: int) -> mmap.mmap:
     """A file as memory, without a descriptor.
 
-    Python's map would keep one, and close it at its end; a program that closes what is not its own
-    may have a file of its own by that number then. So the file takes the place of a map without.
+    Python's map would keep a descriptor, and close it at its end. If a program has closed that
+    descriptor, a file of the program may have the number by then. So the file is mapped over a map
+    without a descriptor.
     """
     room = mmap.mmap(-1, size_bytes)
     place = ctypes.addressof(ctypes.c_char.from_buffer(room))

@@ -1,7 +1,7 @@
 """What goes on after the call that made it: claims, subscriptions, transactions.
 
-What happens under a claim or in a transaction is written down when it has happened: a tuple that
-went back was only read, and what was put for the end that never came was not put.
+Operations under a claim or in a transaction are recorded when they have happened. A tuple that went
+back was only read. A put is not recorded if the claim or transaction never completed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ClaimHistory:
-    """What is written down of a claim when it ends, however it does."""
+    """The record of a claim at its end, however it ends."""
 
     def __init__(self, call: Call) -> None:
         """Begin, with the call that claims."""
@@ -40,7 +40,7 @@ class ClaimHistory:
         self._pid = os.getpid()
 
     def claimed(self, fields: Any) -> None:
-        """Note what was claimed: from now on there is an end to be written down."""
+        """Note the claimed tuple: from now on there is an end to be recorded."""
         self._fields = fields
 
     def put(self, fields: tuple[Any, ...]) -> None:
@@ -70,7 +70,7 @@ class ClaimHistory:
             self._call.put(put)
 
     def __del__(self) -> None:
-        """A claim that is forgotten is aborted. What a fork has copied is not this process's."""
+        """A forgotten claim is aborted. The copy of a fork is not this process's."""
         if self._pid == os.getpid():
             self.end(is_done=False)
 
@@ -80,7 +80,7 @@ class _StandsIn:
 
     _plain: Any
 
-    # For `isinstance`: a program that asks is to go the way that it goes where nobody records.
+    # For `isinstance`: a program that asks takes the same path as in a run that is not recorded.
     @property  # type: ignore[misc]
     def __class__(self) -> type[Any]:
         return type(self._plain)
@@ -93,12 +93,12 @@ class _StandsIn:
 
 
 class RecordingClaim(_StandsIn):
-    """A claim that is written down as a take, and what it puts, when it is done."""
+    """A claim that is recorded as a take, with its puts, when it is done."""
 
     _plain: _native.Claim[Any]
 
     def __init__(self, history: ClaimHistory, claim: _native.Claim[Any]) -> None:
-        """Wrap what was claimed."""
+        """Wrap the claim."""
         self._plain = claim
         self._history = history
 
@@ -145,12 +145,12 @@ class RecordingClaim(_StandsIn):
 
 
 class RecordingSubscription(_StandsIn):
-    """A subscription that writes down what it tells, as read."""
+    """A subscription that records its events, as reads."""
 
     _plain: _native.Subscription[Any]
 
     def __init__(self, call: Call, subscription: _native.Subscription[Any]) -> None:
-        """Wrap what the call has subscribed to."""
+        """Wrap the subscription of the call."""
         self._call = call
         self._plain = subscription
 
@@ -205,7 +205,7 @@ class Undecided:
         return note
 
     def end(self, *, is_committed: bool) -> None:
-        """Write down what has happened: after an abort, that tuples were there."""
+        """Record the operations; after an abort, takes count as reads."""
         lines, self._lines = self._lines, []
         for space, verb, text, told in lines:
             if is_committed or verb != "put":
@@ -214,7 +214,7 @@ class Undecided:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Write down what a commit makes happen; one that finds no room leaves all undecided."""
+        """Record the effects of a commit; a commit without room leaves all undecided."""
         try:
             yield
         except SpaceFull:
@@ -226,7 +226,7 @@ class Undecided:
 
     @contextmanager
     def leaving(self, exception: BaseException | None) -> Iterator[None]:
-        """Write down how the block of a transaction ended; nobody is left who could try again."""
+        """Record how the block of a transaction ended; after it no call can try again."""
         try:
             yield
         except BaseException:
@@ -246,7 +246,7 @@ class RecordingInside(_StandsIn):
     _plain: _native.TransactionSpace
 
     def __init__(self, space: Any, inside: _native.TransactionSpace, undecided: Undecided) -> None:
-        """Wrap what a transaction sees of `space`."""
+        """Wrap a transaction's view of `space`."""
         self._plain = inside
         self._undecided = undecided
         self._note = undecided.note_for(space)

@@ -1,12 +1,12 @@
 """The lines of a record: what stands in them.
 
-Each process writes files of its own (`file`), a line per operation, at once: what a killed process
-did is there, but not of claims and transactions that were open. docs/command-line.md says what a
-line has. What most tuples are, a few numbers and short texts, has a quick way here: a program is to
-go on as it would without.
+Each process writes files of its own (`file`), a line per operation, at once. The operations of a
+killed process are in its file, but not its open claims and transactions. docs/command-line.md
+describes a line. Tuples of a few numbers and short texts take a fast path here: a program is to go
+on as it would without recording.
 
-A program never fails because it is recorded: what can not be written down is said once on standard
-error, and left out.
+A program never fails because it is recorded: an operation that cannot be written down is reported
+once on standard error, and left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ENCODE = json.JSONEncoder(check_circular=False).encode  # nothing that is told 
 def write(url: str, verb: str, text: str, **told: Any) -> None:
     """Write down one operation in the space at `url`.
 
-    `text` is JSON of what was put, asked for and found, without braces; `told` is encoded here.
+    `text` is JSON of the put, the template and the find, without braces; `told` is encoded here.
     """
     pid = os.getpid()
     more = f", {_ENCODE(told)[1:-1]}" if told else ""
@@ -57,7 +57,7 @@ def _where(pid: int, url: str, verb: str) -> str:
 def words(patterns: tuple[Any, ...], fields: dict[str, Any] | None = None) -> tuple[str, str]:
     """Return the kinds of a tuple's or a template's fields, and a word for each: lists, as JSON.
 
-    What is more than its fields (an entry, a ready template, one with a condition) is one word.
+    A template that is more than its fields (an entry, a ready template, a condition) is one word.
     """
     quick = None if fields or len(patterns) <= 1 else _quick_words(patterns)
     return _all_words(patterns, fields or {}) if quick is None else quick
@@ -173,7 +173,7 @@ def _text_of_any(field: Any) -> str:
 def _short(value: Any) -> Any:
     """The value, or one of its kind that stands for it in a record, with the word "digest" in it.
 
-    Equal values have equal digests, so that a template finds what it would have found.
+    Equal values have equal digests, so that a template finds the same tuples.
     """
     if isinstance(value, str) and len(value) > LONG_BYTES:
         return _named_digest(value.encode())
@@ -194,7 +194,7 @@ def _named_digest(data: bytes) -> str:
 class without_harm:  # noqa: N801 - a context manager, which no generator is as fast as
     """Keep what goes wrong in writing down from the program: the operation has taken effect.
 
-    What is odd about one operation is left out, and the next is written again.
+    A problem of one operation leaves that out, and the next is written again.
     """
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a search tells: where it found something, or that it asked several spaces together.
+"""The record of a search: the space of its find, or that it asked several spaces together.
 
 One line stands for all of its spaces (`spaces`): nothing is missing in one of them if the tuple is
 in another.
@@ -33,7 +33,7 @@ class SearchCall:
                 self._together().waits(spaces=self._urls())
 
     def ended(self, name: str, found: Any) -> None:
-        """Write down what it has found, where that was; None for nothing."""
+        """Record the find and its space; None for nothing."""
         verb = SEARCHING[name]
         with without_harm():
             if found is None:

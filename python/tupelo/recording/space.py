@@ -26,13 +26,13 @@ __all__ = ["RecordingSearch", "RecordingSpace", "recording"]
 
 
 class RecordingSpace(_native.Space):
-    """A space that writes down what is done with it."""
+    """A space that records its calls."""
 
     _stands_for: type[_native.Space] = _native.Space
 
     @cached_property
     def _plain(self) -> _native.Space:
-        """The same connection, which nobody records."""
+        """The same connection, without recording."""
         plain = _native.plain(self)
         if self.url.startswith("mem://"):
             _native.stays_behind(plain)
@@ -42,7 +42,7 @@ class RecordingSpace(_native.Space):
         write(self.url, verb, text, **told)
 
     def __reduce__(self) -> Any:
-        """As a `Space`: `reconnect` makes one of these of it where somebody records."""
+        """As a `Space`: `reconnect` makes one of these of it while a program is recorded."""
         reduced: Any = super().__reduce__()
         reconnect, (_, *rest) = reduced
         return reconnect, (self._stands_for, *rest)
@@ -55,7 +55,7 @@ class RecordingSpace(_native.Space):
         return _Followed(call, "take", found, has_waited=True)
 
     def finish(self, *template: Any, **options: Any) -> None:
-        """As `Space.finish`, whose mark is nobody's tuple."""
+        """As `Space.finish`, whose mark is not recorded as a tuple."""
         self._plain.finish(*template, **options)
 
     def scan(self, *template: Any, **options: Any) -> Iterator[Any]:
@@ -122,9 +122,9 @@ def recording(plain: type[_native.Space]) -> type[RecordingSpace]:
 
 
 class _Followed:
-    """An iterator that writes down what it gives; for as many threads as the other is.
+    """An iterator that records its results; for as many threads as the other is.
 
-    That it gave nothing is written down, too, once; of one that waits its beginning says so.
+    An iterator without results is recorded, too, once; a waiting one is recorded at its beginning.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class _Followed:
 
 
 class RecordingSearch(Search):
-    """A search that writes down what it finds, where it was."""
+    """A search that records its finds, with their spaces."""
 
 
 def _blocking(name: str) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""What each verb tells: the one table for spaces, transactions, and those that are awaited.
+"""The record of each verb: the one table for spaces, transactions, and awaited verbs.
 
-A verb is recorded where the program calls it. What it is composed of is done by a connection that
-nobody records, so that a `consume` is not also its many looks.
+A verb is recorded where the program calls it. Its parts are done by a connection that is not
+recorded, so that a `consume` is not also its many looks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OF_THE_VERB = frozenset({
 
 @dataclass(slots=True)  # not frozen, which would cost as much as the rest of a put
 class Call:
-    """One call of a verb, and who writes it down: what it tells never harms the program."""
+    """One call of a verb, and its recorder: recording never harms the program."""
 
     note: Note
     arguments: tuple[Any, ...]
@@ -56,7 +56,7 @@ class Call:
     _template: tuple[str, str] | None = field(default=None, init=False)
 
     def template(self) -> tuple[str, str]:
-        """The kinds and the words of what is asked for: the same in all lines of the call."""
+        """The kinds and the words of the template: the same in all lines of the call."""
         if self._template is None:
             fields = {
                 name: value
@@ -72,7 +72,7 @@ class Call:
         return f'"kinds": {kinds}, "template": {template}'
 
     def waits(self, **told: Any) -> None:
-        """Write down that it may wait: one that never ends can be seen so."""
+        """Record that the call may wait: a call that never ends can be seen so."""
         with without_harm():
             try:
                 asked = self.asked()
@@ -81,7 +81,7 @@ class Call:
             self.note("waits", asked, **told)
 
     def found(self, verb: str, fields: Any, **told: Any) -> None:
-        """Write down what it has found; None for nothing."""
+        """Record the find; None for nothing."""
         with without_harm():
             if fields is None:
                 self.note(verb, f'{self.asked()}, "tuple": null', **told)
@@ -141,7 +141,7 @@ def blocking(verb: Verb) -> Callable[..., Any]:
 
 
 def awaited(verb: Verb, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a coroutine method that records `plain`, the one that does it."""
+    """Return a coroutine method that calls `plain` and records it."""
 
     async def method(self: Any, *arguments: Any, **options: Any) -> Any:
         call = Call(self._note, verb.prepared(arguments), options, self._space)
@@ -156,7 +156,7 @@ def awaited(verb: Verb, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def stand_in(recording: type, plain: type) -> None:
-    """Let a class that records go by the name of the other, in messages and to who looks at it."""
+    """Let a class that records have the name of the other, in messages and for inspection."""
     recording.__module__, recording.__name__ = plain.__module__, plain.__name__
     for name, method in vars(recording).items():
         if hasattr(method, "__code__") and not name.startswith("_") and hasattr(plain, name):
@@ -190,7 +190,7 @@ def _put_unless(call: Call, done: bool) -> None:  # noqa: FBT001 - what the verb
 
 
 def _was_there(call: Call) -> None:
-    """A `put_if_absent` that was refused has read: it says that a match is there, but not which."""
+    """A refused `put_if_absent` has read: it says that a match exists, but not which."""
     unless = call.options.get("unless")
     sought = call.arguments if unless is None else unless
     sought = sought if type(sought) is tuple else (sought,)
@@ -199,7 +199,7 @@ def _was_there(call: Call) -> None:
 
 
 def _listed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tuples of a `put_all`, to be gone through twice. What is none is refused by the verb."""
+    """The tuples of a `put_all`, to be gone through twice. The verb refuses wrong ones."""
     if len(arguments) == 1 and hasattr(arguments[0], "__iter__"):
         return (list(arguments[0]),)
     return arguments

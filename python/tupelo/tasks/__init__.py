@@ -1,4 +1,4 @@
-"""Work that others do: tasks as tuples, and whoever serves them.
+"""Work that others do: tasks as tuples, and the workers that do them.
 
 * `protocol`: the tuples, which any language can put and take (docs/tasks.md).
 * `functions`: how a function is named, and found by its name.
@@ -7,7 +7,7 @@
 * `crew`: the processes or threads that serve a queue, replaced when they die.
 * `evaluation`: `Space.eval`.
 
-What a battery (`tupelo.batteries.Pool`, `worker`) or a command (`tupelo worker`) offers is made of
-these. A task is a claim, and its answer is put under the claim: whatever is killed, each task is
-answered exactly once.
+A battery (`tupelo.batteries.Pool`, `worker`) or a command (`tupelo worker`) is made of these. A
+task is a claim, and its answer is put under the claim: whatever is killed, each task is answered
+exactly once.
 """

@@ -14,7 +14,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 
-# What it does at the end of the program is to wait for all processes. So it is imported before the
+# The module waits for all processes at the end of the program. So it is imported before the
 # functions of ours that end them are registered: the last one goes first.
 import multiprocessing.util
 import os
@@ -78,7 +78,7 @@ class Crew(Protocol):
         """Start so many more."""
 
     def count(self) -> int:
-        """Count those that are there."""
+        """Count the workers that run."""
 
     def end(self) -> None:
         """End all of them after their tasks, and wait for it."""
@@ -87,17 +87,18 @@ class Crew(Protocol):
         """End all of them now, as far as that is possible."""
 
     def leave(self) -> None:
-        """Let go of those that were killed, and still have something to do."""
+        """Let go of workers that were killed, and still have something to do."""
 
 
 class Threads:
     """Workers that are threads of this process."""
 
     def __init__(self, space: Space, terms: Terms, on_broken: Callable[[str], None]) -> None:
-        """Have `on_broken` called with the reason if a worker can not go on.
+        """Have `on_broken` called with the reason if a worker cannot go on.
 
-        The connection is for these threads alone: a task that nothing stops is not to lose its
-        claim when the pool ends, or it would be back in the space for good. The last one closes it.
+        The connection is for these threads alone: a task that nothing stops must not lose its claim
+        when the pool ends, or the task would be back in the space for good. The last thread closes
+        the connection.
         """
         self._space = space
         self._terms = terms
@@ -120,7 +121,7 @@ class Threads:
                 thread.start()
 
     def count(self) -> int:
-        """Count those that are there."""
+        """Count the threads that run."""
         return sum(thread.is_alive() for thread in list(self._servers))
 
     def end(self) -> None:
@@ -145,16 +146,16 @@ class Threads:
             _tell_to_end(self._space, self._terms.queue, self.count())
 
     def _start_no_more(self) -> None:
-        """Have another thread that adds some stop: those that there are stay the same then."""
+        """Have a concurrent `add` stop: the set of threads stays the same then."""
         with self._lock:
             self._is_ending = True
 
     def leave(self) -> None:
-        """Wait for those that have nothing to do; the last of the others removes what is left."""
+        """Wait for the idle threads; the last of the busy ones removes the rest."""
         for thread, server in list(self._servers.items()):
             while thread.is_alive() and not server.is_busy:
                 thread.join(LOOK_S)
-                # Somebody else may have taken what was to end it.
+                # Another thread may have taken the tuple that was to end it.
                 if thread.is_alive() and not self._can_be_told_to_end():
                     break
         with self._lock:
@@ -175,7 +176,7 @@ class Threads:
                 return
             self._is_last_to_close = False
         try:
-            # All have ended before somebody kills them, as after Ctrl-C, if it is closed.
+            # If it is closed, all have ended before the pool was killed, as after Ctrl-C.
             with suppress(SpaceClosed):
                 discard_queue(self._space, self._terms.queue)
         finally:
@@ -203,7 +204,7 @@ class Processes:
         on_broken: Callable[[str], None],
         on_death: Callable[[int, str], None] | None = None,
     ) -> None:
-        """Have `on_broken` called with the reason if they can not work, `on_death` if one died."""
+        """Have `on_broken` called with the reason if they cannot work, `on_death` if one died."""
         self._context = multiprocessing.get_context("spawn")
         self._space = space
         self._terms = terms
@@ -229,7 +230,7 @@ class Processes:
         Raises:
             RuntimeError: this process is being started itself, and has not got to its main part.
         """
-        # First: who ends them before all have started waits for it.
+        # First: a caller that ends them before all have started waits for it.
         self._begin_to_watch()
         for _ in range(workers):
             with self._lock:
@@ -247,7 +248,7 @@ class Processes:
                 self._watcher = watcher  # not before: there may be no more threads to be had
 
     def count(self) -> int:
-        """Count those that are there."""
+        """Count the processes that run."""
         with self._lock:
             return len(self._members)
 
@@ -257,7 +258,7 @@ class Processes:
             return [member.pid for member in self._members.values()]
 
     def end(self) -> None:
-        """End all of them after their tasks, and wait for it. Whoever dies is not replaced."""
+        """End all of them after their tasks, and wait for it. Dead ones are not replaced."""
         self._stop_replacing()
         if not _tell_to_end(self._space, self._terms.queue, self.count()):
             self.signal(signal.SIGTERM)
@@ -298,7 +299,7 @@ class Processes:
         _running.discard(self)
 
     def _watch(self) -> None:
-        """See who dies, and replace them, until all have ended."""
+        """Notice dead processes, and replace them, until all have ended."""
         while True:
             with self._lock:
                 pidfds = list(self._members)
@@ -322,7 +323,7 @@ class Processes:
         if is_ending or ending.was_told:
             return
         self._early_deaths = 0 if ending.was_ready else self._early_deaths + 1
-        # One that ended by itself: so would the next.
+        # It ended by itself: so would the next process.
         ended_early = not ending.was_ready and ending.code is not None and ending.code >= 0
         is_hopeless = ended_early or self._early_deaths > EARLY_DEATHS_MAX
         if ending.failure is not None or is_hopeless:
@@ -378,17 +379,17 @@ class _Member(NamedTuple):
         try:
             with theirs, _may_have_children():
                 process.start()
-            # Our child that nobody has waited for: its number is still its own.
+            # Our child that has not been waited for: its number is still its own.
             return cls(process, process.pid, os.pidfd_open(process.pid), ours)
         except BaseException:
-            # Ctrl-C when it has started, or no descriptor: nobody would know of it.
+            # Ctrl-C when it has started, or no descriptor: no other code would know of it.
             if process.pid is not None:
                 process.kill()
                 process.join()
             raise
 
     def end(self) -> _Ending:
-        """Wait for the process, which has ended, and read what it has reported."""
+        """Wait for the process, which has ended, and read its report."""
         self.process.join()
         reports: list[str] = []
         with self.report as report:
@@ -447,7 +448,7 @@ def _end_after_task_on_sigterm(server: Server) -> None:
     def end(_number: int, _frame: object) -> None:
         server.is_to_end = True
         if not server.is_busy:
-            # In a claim that waits: what is on its way to it goes back (rule T5).
+            # In a claim that waits: a tuple on its way to it goes back (rule T5).
             raise SystemExit(0)
 
     signal.signal(signal.SIGTERM, end)

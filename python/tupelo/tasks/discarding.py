@@ -1,7 +1,7 @@
-"""Removes tuples without a look at what is in them.
+"""Removes tuples without a look at their values.
 
-A queue is removed with all that is in it: also what can not be read in this process, and objects of
-another program, which to read is to run its code.
+A queue is removed with all its tuples. Some may not be readable in this process, and reading an
+object of another program would run its code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ __all__ = ["discard_queue", "withdrawn"]
 def withdrawn(space: Space, template: Template[Any]) -> bool:
     """Take a match back, if there is one; return whether there was.
 
-    What its class raises when it is made is nobody's news here: then it is removed unseen.
+    If its class raises when an instance is made, the tuple is removed unseen, and the error
+    ignored.
     """
     try:
         return space.try_take(template) is not None

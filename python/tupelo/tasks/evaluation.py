@@ -48,7 +48,7 @@ def evaluate(
 ) -> Future[Any]:
     """Put the task for a tuple; return its future.
 
-    The arguments are those of `Space.eval`, and the longest wait for room, as for `Space.put`.
+    The arguments are as in `Space.eval`, and the longest wait for room, as for `Space.put`.
     """
     calls = [field for field in fields if type(field) is Call]
     if not calls:
@@ -137,7 +137,7 @@ def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
             pool = _made(space, timeout_s, threads=threads)
             is_new = True
             with _lock:
-                # Perhaps one that the handler of a signal has made meanwhile, in this thread.
+                # Perhaps a pool that a signal handler has made meanwhile, in this thread.
                 if (before := _pools.get(key)) is not None:
                     _retired.append(before)
                 _pools[key] = pool
@@ -185,9 +185,10 @@ def _is_nameless(pool: LocalPool) -> bool:
 
 
 def _end_retired(pool: LocalPool) -> None:
-    """End a pool. If that fails, whoever makes the next one tries it again, or the program's end.
+    """End a pool. After a failure the next caller that makes one, or the program's end, retries.
 
-    It is not told here: who makes a pool is to have that, whatever becomes of another space.
+    The error is not raised here: the caller is to get its new pool, whatever becomes of another
+    space.
     """
     with _lock:
         if pool not in _retired:
@@ -205,7 +206,7 @@ def _end_retired(pool: LocalPool) -> None:
 
 
 def _end(pool: LocalPool) -> None:
-    """End a pool and its connection, with which threads end that nobody can tell to."""
+    """End a pool and its connection, with which threads end that report to no caller."""
     try:
         pool.kill()
     finally:
@@ -216,7 +217,8 @@ def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> t
     """Wait while another thread makes the pool, and have the lock.
 
     Raises:
-        SpaceFull: that one waits for room, and the time is up. Else it is ready in a moment.
+        SpaceFull: the other thread waits for room, and the time is up. Else it is ready in a
+            moment.
     """
     with _lock:
         making = _making.setdefault(key, threading.RLock())
@@ -257,8 +259,8 @@ def _mailbox(space: Space) -> Mailbox:
     with _lock:
         pid, mailbox = _mailboxes.get(space, (0, None))
         if mailbox is None or pid != os.getpid():
-            # Of the connection, and not of this object, with which the mailbox is to go. But where
-            # a program is recorded, what the mailbox takes is told by this one alone.
+            # Of the connection, and not of this object: the mailbox is to end with this object. But
+            # in a recorded program only this object records the takes of the mailbox.
             told = space if hasattr(space, "_note") else plain(space)
             mailbox = Mailbox(told, is_public=True)
             _mailboxes[space] = (os.getpid(), mailbox)
@@ -279,7 +281,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 @atexit.register  # behind what the crew has registered, so that it runs before that
 def _finish() -> None:
-    """At the end of the program: wait for what was begun."""
+    """At the end of the program: wait for the tasks that were begun."""
     # One after the other, and each once: `atexit` calls this, and `multiprocessing`.
     while (pool := _taken_off()) is not None:  # those of a parent leave it to that
         try:

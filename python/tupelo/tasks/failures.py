@@ -1,7 +1,7 @@
 """How a failed attempt travels: a map of texts and numbers, and never an object of its exception.
 
-An exception may be of a class that only the worker has, or hold what can not be sent. What a reader
-needs is the text of the traceback, and where and how often it happened.
+An exception may be of a class that only the worker has, or hold values that cannot be sent. A
+reader needs the text of the traceback, and where and how often it happened.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def described(error: BaseException, *, outside: str) -> dict[str, Any]:
 
 
 def described_delay(timeout_s: float, frame: FrameType | None) -> dict[str, Any]:
-    """Describe a task that ran for too long, and what it was doing."""
+    """Describe a task that ran for too long, and its stack."""
     message = f"the task ran for longer than {timeout_s:g} s"
     lines = ["Traceback (most recent call last):\n", *traceback.format_stack(frame)]
     lines.append(f"TimeoutError: {message}")
@@ -86,7 +86,7 @@ def without_task(error: dict[str, Any], why: TupeloError) -> dict[str, Any]:
 
 
 def is_of_value(error: Exception) -> bool:
-    """Whether a value can not be stored or made, perhaps by its own code: the space is well."""
+    """Whether a value cannot be stored or made, perhaps by its own code: the space is well."""
     of_value = isinstance(error, (NotEncodable, SchemaMismatch))
     return of_value or not isinstance(error, TupeloError)
 
@@ -96,8 +96,8 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
 
     Args:
         call: the function and its arguments, as in `render(7, "scene")`.
-        error: what a worker has described; also one that was written in another language, and
-            does not keep to the protocol: whoever waits is told in any case.
+        error: a worker's description of a failure. One from another language may not keep to the
+            protocol: the caller is told in any case.
         url: the space.
         hint: where the task is now, if it is kept.
     """
@@ -117,7 +117,7 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
 
 
 def lost(what: str, url: str) -> RemoteError:
-    """Make the exception for what is gone from a space without a word: as in "3 tasks are"."""
+    """Make the exception for tuples that are gone from a space: as in "3 tasks are"."""
     error = RemoteError(
         f"{what} not in the space any more: it drops its oldest tuples, or somebody has taken them"
     )

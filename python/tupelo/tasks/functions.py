@@ -48,7 +48,7 @@ def path_of(function: Callable[..., Any]) -> str:
     """Return the path of a function, as in `"package.module:Class.method"`.
 
     Raises:
-        TypeError: it can not be found by it.
+        TypeError: the worker cannot find it.
     """
     path = _path(_own_module(function), function)
     try:
@@ -64,8 +64,8 @@ def path_of(function: Callable[..., Any]) -> str:
 def public_path_of(function: Callable[..., Any]) -> str:
     """Return the path by which other programs find a function, also one of a script.
 
-    What a script calls `__main__` is a module for everyone else, with the name of its file. Whether
-    the function is there is not looked at: a decorator asks before it is.
+    The module `__main__` of a script has the name of its file for every other program. The function
+    itself is not looked up: a decorator asks before it is defined.
 
     Raises:
         TypeError: it has no name there, or is typed in.
@@ -110,11 +110,12 @@ def _own_module(function: Callable[..., Any]) -> str:
 def _module_of_main(function: Callable[..., Any]) -> str | None:
     """Return the name under which other programs import what runs as `__main__`; None of a script.
 
-    That of a package is `package.__main__`, also for who imports it: so a function that is defined
-    there has one name, by which the package may pass it on.
+    The name of a package's main module is `package.__main__`, also for programs that import it. So
+    a function that is defined there has one name, by which the package may pass it on.
 
     Raises:
-        TypeError: it is the `__main__` of an archive or a folder, which nobody else can import.
+        TypeError: it is the `__main__` of an archive or a folder, which no other program can
+            import.
     """
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
@@ -148,7 +149,7 @@ def at(path: str) -> Callable[..., Any]:
     """Return the function at a path.
 
     Raises:
-        LookupError: there is none; it says what is missing.
+        LookupError: there is none; it says which part is missing.
     """
     module, _, name = path.partition(":")
     if not (module and name):
@@ -171,7 +172,7 @@ def at(path: str) -> Callable[..., Any]:
 
 
 def _no_module(path: str, module: str, error: ModuleNotFoundError) -> str:
-    """Say which module is not there: that of the function, or one that it imports."""
+    """Say which module is missing: that of the function, or one that it imports."""
     if error.name not in {module, module.partition(".")[0]}:
         return f"{path} can not be imported: it imports {error.name}, which is not installed here"
     files = [place.stem for place in Path().glob("*.py")]

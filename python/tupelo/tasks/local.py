@@ -1,9 +1,9 @@
 """A queue of this program with workers of its own: what `Space.eval` and `Pool` are made of.
 
-The queue has a name that no other program has, and its tuples are gone when it ends; a thread that
-is at work then takes those of its task with it when that is over. If the program was killed, the
-next one that makes a queue in the same space removes them: a tuple `("tupelo.pool", queue)`, which
-its program holds by a claim, is back when the program is dead.
+The queue has a name of its own, and its tuples are removed when it ends. A thread that is still at
+work then removes the tuples of its task when the task is over. If the program was killed, the next
+program that makes a queue in the same space removes them. It finds a tuple `("tupelo.pool",
+queue)`: the program holds it by a claim, so it is back when the program is dead.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LocalPool:
         keeps_dead: bool = False,
         room_timeout_s: float | None = None,
     ) -> None:
-        """Make a queue. The arguments are those of `Server`; workers come with `add`.
+        """Make a queue. The arguments are as in `Server`; workers come with `add`.
 
         Raises:
             SpaceFull: there was no room for its mark within `room_timeout_s`.
@@ -88,9 +88,9 @@ class LocalPool:
     def open_mailbox(self, at_end: Callable[[], None]) -> str:
         """Make up a mailbox from which the caller takes the answers itself.
 
-        If the workers are no more, there is an answer with the number `NOBODY` in it, if there is
-        room for that; `broken` says it in any case. If it is still open when the pool ends well,
-        `at_end` is called, when all is answered that will be.
+        If the workers have ended, an answer with the number `NOBODY` says so, if there is room for
+        it; `broken` says it in any case. If the mailbox is still open when the pool ends well,
+        `at_end` is called after the last answer.
 
         Raises:
             RemoteError: there are no workers any more, and why.
@@ -112,7 +112,7 @@ class LocalPool:
         attempts_max: int,
         timeout_s: float | None = None,
     ) -> TaskFuture:
-        """Put a task, and return its future. The arguments are those of `Mailbox.submit`.
+        """Put a task, and return its future. The arguments are as in `Mailbox.submit`.
 
         Raises:
             RemoteError: there are no workers any more, and why.
@@ -139,10 +139,10 @@ class LocalPool:
             self.crew.add(1)
 
     def finish(self) -> None:
-        """Wait until every task is answered, end the workers, and remove what is left.
+        """Wait until every task is answered, end the workers, and remove the rest.
 
         Raises:
-            RemoteError: there are tasks of an open mailbox that nobody will do, and why.
+            RemoteError: there are tasks of an open mailbox that no worker will do, and why.
         """
         if self._pid != os.getpid():
             return  # a fork's copy: tasks and workers are those of the parent
@@ -155,7 +155,7 @@ class LocalPool:
         self._remove()
 
     def kill(self) -> None:
-        """End the workers now, and remove what is left. Futures without an answer fail."""
+        """End the workers now, and remove the rest. Futures without an answer fail."""
         if self._pid != os.getpid():
             return  # as above
         if self.broken is None:
@@ -166,7 +166,8 @@ class LocalPool:
                 steps.callback(self.crew.leave)
                 steps.callback(self.mailbox.fail, self.broken)
                 steps.callback(self.crew.kill)
-                # First, so that nobody begins another; without room for that they end all the same.
+                # First, so that no worker begins another; without room for that they end all the
+                # same.
                 discard_queue(self.space, self.queue)
         except BaseException as error:
             try:
@@ -177,7 +178,7 @@ class LocalPool:
         self._remove()
 
     def require_own(self) -> None:
-        """Refuse the child of a fork: its tasks would go by the numbers of those of its parent."""
+        """Refuse the child of a fork: its tasks would have the numbers of its parent's tasks."""
         if self._pid != os.getpid():
             message = (
                 "this pool belongs to the process that this one was forked from: make another one"
@@ -185,7 +186,7 @@ class LocalPool:
             raise RuntimeError(message)
 
     def _wait_for_answers(self) -> None:
-        # A task is gone as soon as its answer is there, which is not yet in its future.
+        # A task is gone as soon as its answer is in the space, which is not yet in its future.
         wait(self.mailbox.due())
         while self.broken is None:
             try:
@@ -196,7 +197,7 @@ class LocalPool:
             return
 
     def _break(self, why: str) -> None:
-        """Note that a worker can not go on, and so none can; tell all who wait for an answer."""
+        """Note that a worker cannot go on, and so none can; tell all callers that wait."""
         self.broken = RemoteError(why)
         self.broken.space = self.space.url
         self.mailbox.fail(self.broken)
@@ -206,7 +207,7 @@ class LocalPool:
     def _remove(self) -> None:
         self.mailboxes.forget()
         discard_queue(self.space, self.queue)
-        # A thread that waits in `finish` may come here, too, when somebody kills the pool.
+        # A thread that waits in `finish` may come here, too, when another thread kills the pool.
         alive, self._alive = self._alive, None
         if alive is not None:
             alive.__exit__(None, None, None)
@@ -232,7 +233,7 @@ def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any
         queue = new_name()
         space.put(POOL, queue, timeout=timeout_s)
         alive = space.try_claim(POOL, queue, ttl=A_WEEK_S)
-        # None if somebody else, who cleans up, took it for that of a dead program in between.
+        # None if another program removed it in between as that of a dead program.
         if alive is not None:
             alive.__enter__()  # renewed from now on
             return queue, alive

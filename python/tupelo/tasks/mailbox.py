@@ -1,7 +1,7 @@
 """Puts tasks into a space, and makes futures of the answers.
 
 One thread per mailbox takes the answers, as many as there are at a time, as long as any are due.
-Now and then it looks whether what is waited for is still there: a space may drop its oldest tuples.
+Now and then it looks whether its tasks and answers still exist: a space may drop its oldest tuples.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class TaskFuture(PromptFuture):
         """Wait for the answer, and return its value.
 
         Raises:
-            Timeout: it took longer than `timeout` seconds, and nobody serves the function.
-            TimeoutError: it took longer, and somebody does.
+            Timeout: it took longer than `timeout` seconds, and no worker serves the function.
+            TimeoutError: it took longer, and a worker does.
             RemoteError: the task has failed.
             CancelledError: it was withdrawn.
         """
@@ -161,8 +161,8 @@ class Mailbox:
         """Put a task; return the future of its answer.
 
         Args:
-            queue: who is to do it.
-            function: what the worker calls.
+            queue: the queue of the workers that are to do it.
+            function: the path of the function to call.
             arguments: with these arguments.
             keywords: with these, by name.
             attempts_max: how often it is tried.
@@ -171,7 +171,7 @@ class Mailbox:
                 later, `is_put` of the future is to be set then.
 
         Raises:
-            NotEncodable: the function or an argument can not be stored.
+            NotEncodable: the function or an argument cannot be stored.
             SpaceFull: there is no room for it.
         """
         number = next(self._numbers)
@@ -182,7 +182,7 @@ class Mailbox:
                 self._due[number] = future
             (put or partial(self.space.put, timeout=timeout_s))(*task.to_tuple())
         except BaseException:
-            # Ctrl-C may come when the task is there already.
+            # Ctrl-C may come when the task is in the space already.
             if not self.withdraw(number):
                 self._forget(number)
             raise
@@ -205,7 +205,7 @@ class Mailbox:
         attempts_max: int,
         timeout_s: float | None = None,
     ) -> TaskFuture:
-        """Put a task that nobody answers; the arguments are those of `submit`.
+        """Put a task without an answer; the arguments are as in `submit`.
 
         Returns:
             A future that is done, with None as its result.
@@ -218,7 +218,7 @@ class Mailbox:
         return future
 
     def _start(self) -> None:
-        """See to it that somebody takes answers while any are due."""
+        """Start the thread that takes answers while any are due, unless it runs."""
         with self._lock:
             if self._due and not self._has_thread:
                 threading.Thread(target=self._run, name="tupelo answers", daemon=True).start()
@@ -230,7 +230,7 @@ class Mailbox:
             return list(self._due.values())
 
     def withdraw(self, number: int) -> bool:
-        """Take a task back, if nobody has begun, and it is not that of the parent of this fork."""
+        """Take a task back, if no worker has begun it, and it is not that of a fork's parent."""
         if self._pid != os.getpid():
             return False
         with self._lock:
@@ -267,9 +267,10 @@ class Mailbox:
         self._forget(future.task.number)
 
     def fail(self, error: BaseException) -> None:
-        """End all futures with an exception: nobody is there to answer.
+        """End all futures with an exception: no worker is left to answer.
 
-        Not those that were answered or withdrawn since: who takes one off the list may end it.
+        Except futures that were answered or withdrawn since: the thread that takes a future off the
+        list may end it.
         """
         for future in self.due():
             if self._forget(future.task.number) is not None:
@@ -295,7 +296,7 @@ class Mailbox:
             self.fail(error)
 
     def _take(self) -> list[Any]:
-        """Wait for answers, not for long, and take those that are there."""
+        """Wait for answers, not for long, and take all that have come."""
         number: Any = ~F.in_(self._unreadable) & int if self._unreadable else int
         template = protocol.answer_to(self.name, number)
         try:
@@ -308,10 +309,10 @@ class Mailbox:
             return self._take_readable(error)
 
     def _take_readable(self, problem: Exception) -> list[Any]:
-        """Take the answers one by one: one of them has a value that can not be made here.
+        """Take the answers one by one: one of them has a value that cannot be made here.
 
-        That one stays in the space, and its future has the exception that says what is missing. If
-        it is the answer to nobody, the `problem` is raised.
+        That answer stays in the space, and its future gets the exception that says what is missing.
+        If the answer belongs to no future, the `problem` is raised.
         """
         answers: list[Any] = []
         known = len(self._unreadable)

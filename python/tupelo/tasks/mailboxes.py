@@ -1,6 +1,6 @@
-"""The mailboxes of a pool from which somebody takes the answers himself: one for each `map`.
+"""The mailboxes of a pool from which the caller takes the answers itself: one per `map`.
 
-An answer that nobody takes is not to stay: the pool may live for weeks.
+An answer that is never taken must not stay: the pool may live for weeks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Mailboxes"]
 
 
 class Mailboxes:
-    """Those of one queue."""
+    """The mailboxes of one queue."""
 
     def __init__(self, space: Space, queue: str) -> None:
         """Begin with none."""
@@ -47,32 +47,32 @@ class Mailboxes:
         self._open.pop(name, None)
 
     def abandon(self, name: str) -> None:
-        """Take back the tasks that nobody has begun, and remove the answers: they are not wanted.
+        """Take back the tasks that no worker has begun, and remove the unwanted answers.
 
-        Answers to those that somebody works on are removed when the next mailbox is opened. If this
-        one is not open any more there is nothing to do, as when its pool has ended; nor is there in
-        a fork's copy: tasks and answers are those of the parent.
+        Answers to tasks that are being worked on are removed when the next mailbox is opened. If
+        this mailbox is not open any more, as when its pool has ended, there is nothing to do. The
+        same holds in a fork's copy: tasks and answers belong to the parent.
         """
         if self._pid == os.getpid() and self._open.pop(name, None) is not None:
             self._abandoned.add(name)
             self._sweep()
 
     def end(self) -> None:
-        """Have the rest taken, where not all was: call the `at_end` of those that are open.
+        """Have the remaining answers taken: call the `at_end` of each open mailbox.
 
         Raises:
-            RemoteError: there are tasks that nobody will do, and why.
+            RemoteError: there are tasks that no worker will do, and why.
         """
         for at_end in list(self._open.values()):
             at_end()
 
     def forget(self) -> None:
-        """Note that all that was in them is gone."""
+        """Note that all their tuples are gone."""
         self._open.clear()
         self._abandoned.clear()
 
     def put_nobody(self) -> None:
-        """Tell those who wait for answers that there is nobody left to give them.
+        """Tell the callers that wait for answers that no worker is left to give them.
 
         Without room for that they learn it a bit later: they look now and then.
         """
@@ -83,7 +83,7 @@ class Mailboxes:
                 )
 
     def _sweep(self) -> None:
-        """Remove what there is of the abandoned, and forget those that get no more answers."""
+        """Remove the answers of abandoned mailboxes, and forget mailboxes without open tasks."""
         for name in list(self._abandoned):
             self._remove(protocol.tasks_from(name))
             is_over = not self._is_worked_for(name)
@@ -95,7 +95,7 @@ class Mailboxes:
         self._space.discard(template)
 
     def _is_worked_for(self, name: str) -> bool:
-        """Whether there is a task, also one that somebody holds (rule O9)."""
+        """Whether there is a task, also one that a worker holds (rule O9)."""
         try:
             self._space.wait_none(protocol.tasks_from(name), timeout=0)
         except Timeout:

@@ -88,7 +88,7 @@ class Task(NamedTuple):
         """Return function, arguments and keywords as they are put."""
         if self.function != EVAL:
             return (self.function, Sent(self.arguments), Sent(self.keywords))
-        # What is not called becomes a field of a tuple, and is to be one.
+        # A field that is not called becomes a field of a tuple, and must be storable.
         fields = (sent_call(field) if is_call(field) else field for field in self.arguments)
         return (EVAL, tuple(fields), self.keywords)
 
@@ -107,8 +107,8 @@ def sent_call(field: tuple[Any, ...]) -> tuple[Any, ...]:
     return (CALL, function, Sent(arguments), Sent(keywords))
 
 
-# The functions below make the templates in one place: whoever asks for something asks alike, and a
-# space needs one index for it.
+# The functions below make the templates in one place: all callers ask alike, and a space needs one
+# index for it.
 
 
 def task_of(queue: str) -> Template[Any]:

@@ -1,4 +1,4 @@
-"""How much more a space can hold: by its own limit, and by what the system has for it."""
+"""How much more a space can hold: by its own limit, and by the memory of the system."""
 
 from __future__ import annotations
 

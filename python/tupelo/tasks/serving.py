@@ -59,7 +59,7 @@ class Server:
         Args:
             space: where the tasks are.
             queue: the name of the tasks to serve.
-            only: the path of the one function that is served. None serves all that are asked for.
+            only: the path of the one function that is served. None serves all functions.
             ttl_s: how long this process may be silent (stopped) before the task is another's.
             timeout_s: how long a task may run before this process is ended.
             keeps_dead: whether a task that has failed is also put as a dead letter.
@@ -98,8 +98,8 @@ class Server:
                 with claim as fields:
                     self._work(claim, Task._make(fields[1:]))
             except ClaimLost:
-                # This process was stopped for longer than the time to live: somebody else has the
-                # task, and nothing of what was done here appears (rule K3).
+                # This process was stopped for longer than the time to live: another worker has the
+                # task, and no result of this one appears (rule K3).
                 continue
             finally:
                 self.is_busy = False
@@ -107,8 +107,8 @@ class Server:
     def _next(self) -> Claim[Any]:
         """Claim a task, or what ends this worker.
 
-        In the place of a field that can not be read here stands the exception that says why:
-        perhaps no worker can, and who asked for it is to be told.
+        If a field cannot be read here, an exception with the reason stands in its place. Perhaps no
+        worker can read it, and the caller must be told.
         """
         try:
             return self._space.claim(self._wanted, ttl=self._ttl_s)
@@ -136,7 +136,7 @@ class Server:
             self._answer(claim, task, value)
 
     def _answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
-        """Let what was computed appear, or an answer that says why it can not be stored."""
+        """Let the result appear, or an answer that says why the result cannot be stored."""
         try:
             # This one first: what can be a part of it can also be a field of its own.
             if task.mailbox:
@@ -153,7 +153,7 @@ class Server:
             self._done_or_too_large(claim, task)
 
     def _done_or_too_large(self, claim: Claim[Any], task: Task) -> None:
-        """Let the answer appear, or one that says that it is larger than the whole space."""
+        """Let the answer appear, or an answer that says it is larger than the whole space."""
         try:
             self._done(claim)
         except (SpaceFull, LimitExceeded) as error:
@@ -165,11 +165,12 @@ class Server:
         self._fail(claim, last, described(error, outside=__file__))
 
     def _put_answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
-        """Put the answer with what was computed.
+        """Put the answer with the computed tuples.
 
         Raises:
-            NotEncodable: it can not be stored. The message says where in the result, or which field
-                of a tuple that computes itself; of the answer's own fields nobody knows.
+            NotEncodable: the result cannot be stored. The message says where in the result, or
+                which field of a tuple that computes itself. It does not name the answer's own
+                fields.
         """
         # That of `eval` is a tuple, whose fields are to be some.
         sent = value if task.function == EVAL else Sent(value)
@@ -190,7 +191,7 @@ class Server:
         if self._timekeeper is None:
             return self._computed(task)
         self._running = (claim, task)
-        # When it is over nobody else touches the claim.
+        # When the renewal is over no other thread touches the claim.
         with self._timekeeper:
             return self._computed(task)
 
@@ -230,11 +231,11 @@ class Server:
         try:
             self._end(claim, puts)
         except (SpaceFull, LimitExceeded) as full:
-            # The task goes only when they are there: there never will be room for it twice.
+            # The task goes only when they are in the space: there never will be room for it twice.
             self._end(claim, _answers(task, without_task(error, full)))
 
     def _refuse(self, claim: Claim[Any], task: Task, why: Exception) -> None:
-        """Answer that a task can not be read here: nobody could put it again as it was."""
+        """Answer that a task cannot be read here: no worker could put it again as it was."""
         error = {**described(why, outside=__file__), "attempts": claim.attempt, "is_kept": False}
         error["attempts_max"] = max(task.attempts_max, claim.attempt)
         self._end(claim, _answers(task, error))
@@ -273,7 +274,7 @@ class Server:
 
 
 def _tell_of_room(claim: Claim[Any], full: SpaceFull) -> None:
-    """Say that a worker waits, which nobody sees otherwise."""
+    """Say that a worker waits, which is not visible otherwise."""
     import logging  # noqa: PLC0415 -- the half of what `import tupelo` would cost
 
     _, queue, function, *_ = claim.tuple
@@ -282,7 +283,7 @@ def _tell_of_room(claim: Claim[Any], full: SpaceFull) -> None:
 
 
 def _answers(task: Task, error: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Return the answer to a task that has failed; none, if nobody wants any."""
+    """Return the answer to a task that has failed; none, if none is wanted."""
     if not task.mailbox:
         return []
     return [(protocol.ANSWER, task.mailbox, task.number, protocol.FAILED, error)]

@@ -1,12 +1,12 @@
 """Ends a task that runs for too long, and the process with it.
 
-Nothing else ends code that does not want to: a thread can not be stopped, and an exception thrown
-into it may be caught. The process of a worker holds nothing but its claim, so it may go.
+Nothing else ends code that does not cooperate: a thread cannot be stopped, and code may catch an
+exception thrown into it. The process of a worker holds nothing but its claim, so it may end.
 
-Beginning and ending a task costs a lock and two stores: the thread that keeps the time sleeps on,
+Beginning and ending a task costs a lock and two stores. The thread that keeps the time sleeps on,
 and looks at the clock when the first of many tasks would have been late. While it sleeps, the
-watchdog of `faulthandler` watches *it*: a task in a call of C code that lets no other thread run is
-ended too, a little later, and its traceback goes to the standard error.
+watchdog of `faulthandler` watches the thread itself. So a task in a call of C code that lets no
+other thread run is ended too, a little later. Its traceback goes to the standard error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Timekeeper:
     """Keeps the time of one task after the other of a thread; a context manager for each."""
 
     def __init__(self, timeout_s: float, on_late: Callable[[FrameType | None], None]) -> None:
-        """Have `on_late` called with what the task is doing, before the process ends."""
+        """Have `on_late` called with the stack of the task, before the process ends."""
         self._timeout_s = timeout_s
         self._on_late = on_late
         self._changed = threading.Condition()
@@ -78,7 +78,7 @@ class Timekeeper:
         faulthandler.dump_traceback_later(left_s + self._timeout_s, file=self._out, exit=True)
 
     def _end(self) -> None:
-        """End the process. The lock is held, so the task can not end meanwhile."""
+        """End the process. The lock is held, so the task cannot end meanwhile."""
         try:
             self._on_late(sys._current_frames().get(self._worker))  # noqa: SLF001
         finally:

@@ -6,10 +6,11 @@ arrival and the release of the others. A waiting party is in line for the next t
 
 The tuples:
 
-* `("tupelo.barrier", name, parties, round, came, arrived, before)`: `round` counts from 0 on, and
-  from the next multiple of 2^32 on after a reset. `came` is the number of parties that came to the
-  round, or -1 if it is broken. `arrived` is a list of their names. `before` has the names of the
-  round before; it is empty in the first round and after a reset. No such tuple: no party came yet.
+* `("tupelo.barrier", name, parties, round, came, arrived, before)`. The round counts from 0 on, and
+  from the next multiple of 2^32 on after a reset. The field `came` is the number of parties that
+  came to the round, or -1 if it is broken. The list `arrived` has their names. The list `before`
+  has the names of the round before; it is empty in the first round and after a reset. No such
+  tuple: no party came yet.
 * `("tupelo.latch", name, count, left)`: the count it began with, and the rest of it. No such tuple:
   no count down happened yet.
 """

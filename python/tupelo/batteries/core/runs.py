@@ -1,14 +1,14 @@
 """The runs of a service, and what ends them.
 
 What counts is a flag: every loop of a run looks at it before it waits for a request. A tuple wakes
-the loops that wait already: each that gets it puts it back for the next one, and the run removes it
-at its end. It has a lease, for a process that is killed before that. Where it can not wake a loop,
-since the space is full or the process was stopped for longer than the lease, that loop looks at the
-flag within `LOOK_S`.
+the loops that wait already. Each loop that gets the tuple puts it back for the next one, and the
+run removes it at its end. The tuple has a lease, for a process that is killed before that. If the
+space is full, or the process was stopped for longer than the lease, the tuple cannot wake a loop.
+That loop looks at the flag within `LOOK_S`.
 
 A run has a text of its own, so that a stop ends neither the next run nor that of a forked process,
-which has a copy of the object. There is no lock: a handler of signals may stop what the very thread
-that it interrupts has begun.
+which has a copy of the object. There is no lock: a signal handler may stop the run that its own
+thread is just beginning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEASE_S = 60.0
 
 
 def unique() -> str:
-    """Return a name that nobody else uses."""
+    """Return a name that is used once."""
     return os.urandom(12).hex()
 
 
@@ -97,7 +97,7 @@ class Runs:
                 await self.end(run)
 
     async def end(self, run: Run) -> None:
-        """Have the loops of a run end when they are done with what they do.
+        """Have the loops of a run end after their current requests.
 
         Raises:
             SpaceClosed: the connection was closed.

@@ -1,16 +1,16 @@
 """Asking and answering: `Service` and `call`.
 
-A request is claimed by whoever answers it. The answer is put before the claim ends: if the server
-is killed in between, the request is answered again, and nobody takes the second answer. So answers
-are put with a lease, which also ends those that the caller did not live to take; and a request is
-put with one if its caller waits for a limited time only.
+A server claims a request to answer it. It puts the answer before the claim ends. If the server is
+killed in between, the request is answered again, and nobody takes the second answer. So answers are
+put with a lease, which also ends the answers of callers that have died. A request has a lease if
+its caller waits for a limited time only.
 
 The tuples:
 
-* `("tupelo.request", service, mailbox, number, [argument])`: what is asked, and where the answer
-  goes: a text that nobody else uses, and a number that the caller chooses.
+* `("tupelo.request", service, mailbox, number, [argument])`: the request. `mailbox` is a unique
+  text to which the answer goes, and the caller chooses `number`.
 * `("tupelo.answer", mailbox, number, "done", value)`, or with `"failed"` and an error: the answer,
-  as those of tasks (docs/tasks.md).
+  like the answers of tasks (docs/tasks.md).
 * `("tupelo.request.stop", service, run)`: wakes the loops of a run that is to end.
 """
 
@@ -61,7 +61,7 @@ ATTEMPTS_MAX = 3
 
 
 class Service:
-    """Answers what is asked under a name; see `tupelo.batteries.Service`."""
+    """Answers the requests under a name; see `tupelo.batteries.Service`."""
 
     @suggests
     def __init__(
@@ -112,8 +112,8 @@ class Service:
     async def _next(self, work: _native.Template[Any]) -> Claim[Any]:
         """Claim a request, or what ends a run.
 
-        In the place of an argument that can not be read here stands the exception that says why:
-        perhaps no server can, and its caller is to be told.
+        If an argument cannot be read here, an exception with the reason stands in its place.
+        Perhaps no server can read it, and the caller must be told.
 
         Raises:
             Timeout: none came for a while.
@@ -129,7 +129,7 @@ class Service:
         return await self._claim_partly(work)
 
     async def _claim_partly(self, work: _native.Template[Any]) -> Claim[Any]:
-        """Claim what perhaps can not be read, waiting for it."""
+        """Claim a request that perhaps cannot be read, waiting for it."""
         return _native.claim_partly(self._space.blocking, work, ttl=self._ttl_s, timeout=LOOK_S)
 
     async def _answer(self, claim: Claim[Any]) -> None:
@@ -145,7 +145,7 @@ class Service:
             await self._put(mailbox, number, *failed(error, claim))
 
     async def _outcome(self, asked: Any, claim: Claim[Any]) -> tuple[str, Any]:
-        """Return what the handler makes of a request."""
+        """Return the handler's result for a request."""
         if claim.attempt > ATTEMPTS_MAX:
             deaths = claim.attempt - 1
             error = failures.described_death(deaths)
@@ -172,11 +172,11 @@ class Service:
 
 
 def argument_of(asked: Any) -> Any:
-    """Return what a request has for the handler.
+    """Return the argument of a request for the handler.
 
     Raises:
         ValueError: it is not one value in a list.
-        Exception: it can not be read here, and why.
+        Exception: the argument cannot be read here, and why.
     """
     if isinstance(asked, Exception):
         raise asked
@@ -194,7 +194,7 @@ def is_for_good(error: Exception) -> bool:
 
 
 def is_cancelled(error: BaseException) -> bool:
-    """Whether it ends the task that serves, and is not only one that the handler has met."""
+    """Whether the error cancels the serving task, and does not come from the handler."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is None or not isinstance(error, asyncio.CancelledError):
         return False
@@ -220,10 +220,11 @@ async def call(
     deadline = Deadline(timeout)
     mailbox = unique()
     request = (REQUEST, service, mailbox, 0, [_native.Sent(argument)])
-    # Longer than the caller waits, who withdraws it: the lease is for a caller that is killed.
+    # Longer than the wait of the caller, which withdraws the request: the lease is for a caller
+    # that is killed.
     lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
     try:
-        # Ctrl-C may come when the request is there already: so this is inside, too.
+        # Ctrl-C may come when the request is in the space already: so this is inside, too.
         await space.put(*request, lease=lease, timeout=deadline.left())
         answer = await space.take(ANSWER, mailbox, 0, str, ..., timeout=deadline.left())
     except BaseException as error:

@@ -1,14 +1,15 @@
 """Values that many change: `Counter` and `Register`.
 
-Both are one tuple that is replaced in one step by `try_swap`, provided it is still the one that was
-read; if it is not, somebody else was faster, and it is done again with what is there now. Nobody
-ever holds the value, so whoever dies or stops has changed it or has not, and is in nobody's way.
+Each is one tuple. A change replaces it in one step by `try_swap`, provided it is still the tuple
+that was read. Otherwise another process was faster, and the change is done again with the new
+tuple. No process ever holds the value, so a process that dies or stops has changed it or has not,
+and blocks no other.
 
 The tuples:
 
 * `("tupelo.counter", name, value)`, an int. No such tuple: 0.
-* `("tupelo.register", name, version, value)`: whoever changes the value adds 1 to the version, an
-  int that begins with 1. No such tuple: the default of whoever asks.
+* `("tupelo.register", name, version, value)`: each change adds 1 to the version, an int that begins
+  with 1. If there is no such tuple, the value is the caller's own default.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class Register(Generic[T]):
     async def update(self, change: Callable[[T], T]) -> T:
         """Replace the value by `change` of it, in one step; return the new one.
 
-        `change` is called again if somebody else was faster.
+        `change` is called again if another process was faster.
         """
         space, name = self._space, self.name
         while True:
@@ -145,5 +146,5 @@ class Register(Generic[T]):
     async def _read(self) -> tuple[int | None, T]:
         """Return the version, None if there is none, and the value."""
         found = await self._space.try_read(REGISTER, self.name, int, ...)
-        # A copy: what the caller does to it is not in the register.
+        # A copy: later changes of the caller to it are not in the register.
         return (None, copy.deepcopy(self._default)) if found is None else (found[2], found[3])
