@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use crate::errors;
 use crate::space::Handle;
 
-/// Known to all who ask, until it is dropped or the process ends.
+/// Visible to all processes, until it is dropped or the process ends.
 #[pyclass(frozen, name = "Announcement", module = "tupelo._native")]
 pub(crate) struct AnnouncementObject {
     _held: tupelo::Announcement,
 }
 
-/// Announce that this process does `what`; None where nobody could be told: in a space that is not `shm://`.
+/// Announce that this process does `what`; None in a space that is not `shm://`, which has no announcements.
 #[pyfunction]
 pub(crate) fn announce(
     space: &Bound<'_, Handle>,
@@ -24,7 +24,7 @@ pub(crate) fn announce(
     Ok(held.map(|held| AnnouncementObject { _held: held }))
 }
 
-/// Whether a process that lives has announced that it does `what`; None where nobody can tell.
+/// Whether a living process has announced that it does `what`; None where that is unknown.
 #[pyfunction]
 pub(crate) fn is_announced(space: &Bound<'_, Handle>, what: &str) -> PyResult<Option<bool>> {
     let handle = space.get();

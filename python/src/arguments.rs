@@ -1,8 +1,9 @@
 //! Arguments to fields and patterns.
 //!
-//! Nearly every call has only plain values and types, which borrow from the caller's own objects and
-//! need no memory of ours: the first pass. The second is for arrays beside them, which borrow their elements, too. Whatever
-//! else occurs sends the whole call down the third, which owns what it makes. Both hand the result to a closure, so that neither outlives its memory.
+//! Nearly every call has only plain values and types, which borrow from the caller's own objects and need no memory of
+//! ours: the first pass. The second is for arrays beside them, which borrow their elements, too. Any other object sends
+//! the whole call down the third, which owns the values that it makes. Both hand the result to a closure, so that
+//! neither outlives its memory.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -36,8 +37,8 @@ use crate::values;
 ///
 /// # Errors
 ///
-/// `NotEncodable` naming the field that can not be stored, `TypeError` for a sole plain tuple, or
-/// what `use_tuple` fails with.
+/// `NotEncodable` naming the field that cannot be stored, `TypeError` for a sole plain tuple, or the error of
+/// `use_tuple`.
 #[inline]
 pub(crate) fn with_fields<'a, R>(
     py: Python<'_>,
@@ -71,7 +72,7 @@ pub(crate) fn with_fields<'a, R>(
     use_tuple(TupleRef { fields: &fields, class: None })
 }
 
-/// Gives `use_tuple` arguments of which those that are not plain are `arrays`.
+/// Gives `use_tuple` arguments of which the ones that are not plain are `arrays`.
 #[inline(never)]
 fn with_arrays<'a, R>(
     arguments: &'a [Argument<'a, '_>],
@@ -112,7 +113,7 @@ fn with_entry<R>(
 /// A tuple or an entry among several to put, with what its fields are taken from.
 pub(crate) struct Given<'py> {
     fields: Vec<Bound<'py, PyAny>>,
-    /// Of an entry what it is an instance of, and what it is stored as.
+    /// Of an entry its instance, and its stored form.
     entry: Option<(Arc<EntryClass>, &'static Class)>,
 }
 
@@ -132,7 +133,7 @@ impl<'py> Given<'py> {
 ///
 /// # Errors
 ///
-/// `NotEncodable` naming the tuple and the field that can not be stored, or what `use_tuples` fails with.
+/// `NotEncodable` naming the tuple and the field that cannot be stored, or the error of `use_tuples`.
 pub(crate) fn with_tuples<R>(
     py: Python<'_>,
     tuples: &[Given<'_>],
@@ -287,7 +288,7 @@ fn int64(int: &Bound<'_, PyInt>) -> Option<i64> {
     (overflow == 0).then_some(value)
 }
 
-/// A field with what it points at.
+/// A field with the memory that it points at.
 enum OwnedField<'a> {
     /// A field that borrows from the caller's object.
     Borrowed(Field<'a>),
@@ -320,7 +321,7 @@ impl<'a> OwnedField<'a> {
         Self::owned(values::value(object, objects)?)
     }
 
-    /// The field for what a [`Sent`] has.
+    /// The field for the value of a [`Sent`].
     fn sent(object: &'a Bound<'_, PyAny>, objects: Objects) -> Result<Self, Refusal> {
         match arrays::lent(object) {
             Some(Ok(array)) => Ok(Self::Array(array)),
@@ -415,7 +416,7 @@ pub(crate) enum Source {
     /// The positional arguments. A sole plain tuple among them is nearly always a forgotten `*`, and
     /// would quietly store or find something else: it is refused.
     Positional,
-    /// One argument that is a tuple, as in `to=(…)`: what is in it is meant.
+    /// One argument that is a tuple, as in `to=(…)`: its elements are the fields.
     Tuple,
 }
 

@@ -196,7 +196,7 @@ fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
 ///
 /// # Errors
 ///
-/// What it is (as in "field 2 is …") if nothing here can hold such elements, or show them in their shape.
+/// Its description (as in "field 2 is …") if nothing here can hold such elements, or show them in their shape.
 pub(crate) fn to_python<'py>(
     py: Python<'py>,
     array: &ArrayView<'_>,
@@ -211,7 +211,7 @@ pub(crate) fn to_python<'py>(
         ));
     };
     let shape = PyTuple::new(py, array.shape())?;
-    // A view of bytes can not be cast to a shape with a zero in it, nor to one without dimensions.
+    // A view of bytes cannot be cast to a shape with a zero in it, nor to one without dimensions.
     if shape.len() != 1 && (array.data().is_empty() || shape.is_empty()) {
         return Err(Refusal::new(
             format!("an array of shape {shape}, which only numpy can show"),

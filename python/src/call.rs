@@ -1,9 +1,8 @@
 //! How a verb is called: the arguments as borrowed slices, without a tuple or a dict in between.
 //!
-//! `PyO3` passes `*fields` as a tuple that it builds for each call, and sorts keywords by a table: with it a put
-//! and take of a small tuple take half as long again (measured: docs/decisions/python-boundary.md). So the verbs
-//! are plain C functions behind one trampoline. It is the only place where pointers that Python passed are
-//! trusted.
+//! `PyO3` passes `*fields` as a tuple that it builds for each call, and sorts keywords by a table. That makes a put and
+//! take of a small tuple take half as long again (measured: docs/decisions/python-boundary.md). So the verbs are plain
+//! C functions behind one trampoline. It is the only place where pointers that Python passed are trusted.
 
 use std::any::Any;
 use std::ffi::CStr;
@@ -43,7 +42,7 @@ pub(crate) trait Verb {
     ///
     /// # Errors
     ///
-    /// What the space refuses, or an exception of Python; both reach the caller as an exception.
+    /// A refusal of the space, or an exception of Python; both reach the caller as an exception.
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure>;
 }
 
@@ -52,7 +51,7 @@ pub(crate) struct Call<'a, 'py> {
     pub(crate) py: Python<'py>,
     /// The space as Python has it.
     pub(crate) object: Argument<'a, 'py>,
-    /// What is behind it.
+    /// The error behind it.
     pub(crate) handle: &'a Handle,
     /// The positional arguments.
     pub(crate) fields: &'a [Argument<'a, 'py>],
@@ -82,7 +81,7 @@ impl<'a, 'py> Call<'a, 'py> {
         self.with_template_of(self.fields, use_template)
     }
 
-    /// As [`Call::with_template`], for who asks for a match in this order.
+    /// As [`Call::with_template`], for a call that asks for a match in this order.
     ///
     /// # Errors
     ///
@@ -208,7 +207,7 @@ impl<'a, 'py> Call<'a, 'py> {
         results::tuple(self.py, view, self.fields, self.handle.objects())
     }
 
-    /// The space, for what is made by the call and keeps the connection open.
+    /// The space, for an object that the call makes and that keeps the connection open.
     pub(crate) fn handle_object(&self) -> Py<Handle> {
         // SAFETY: the method descriptor has checked that it is a `Handle`, as in `borrow`.
         unsafe { self.object.cast_unchecked::<Handle>() }.to_owned().unbind()
@@ -220,11 +219,11 @@ impl<'a, 'py> Call<'a, 'py> {
         self.py.None().into_bound(self.py)
     }
 
-    /// The values of the keyword arguments `names`, in that order; `None` for one that was not given.
+    /// The values of the keyword arguments `names`, in that order; `None` for a missing one.
     ///
     /// # Errors
     ///
-    /// `TypeError` for any other keyword, naming it and the nearest one that exists.
+    /// `TypeError` for any other keyword, naming it and the nearest valid one.
     #[inline]
     pub(crate) fn keywords<const N: usize>(
         &self,
@@ -276,8 +275,8 @@ impl<'a, 'py> Call<'a, 'py> {
 
 /// Puts the method for `V` on `class`, which must be that of [`Handle`].
 ///
-/// On that class itself: `CPython` 3.11 and later call a method without any detour only when the class
-/// that defines it is exactly the class of the object.
+/// On that class itself: `CPython` 3.11 and later call a method without any detour only under a condition. The class
+/// that defines the method must be exactly the class of the object.
 pub(crate) fn define<V: Verb>(class: &Bound<'_, PyType>) -> PyResult<()> {
     // Python keeps the pointer for as long as the type lives, that is for ever.
     let definition = Box::leak(Box::new(ffi::PyMethodDef {
@@ -305,7 +304,7 @@ unsafe extern "C" fn trampoline<V: Verb>(
     let py = unsafe { Python::assume_attached() };
     // A panic must not unwind into C.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the pointers are those of the running call.
+        // SAFETY: these are the pointers of the running call.
         let call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
         match V::call(&call) {
             Ok(object) => object.into_ptr(),
@@ -319,9 +318,9 @@ unsafe extern "C" fn trampoline<V: Verb>(
 ///
 /// # Safety
 ///
-/// The pointers must be those that Python passed to a method put up by [`define`]: `space` an instance of
-/// [`Handle`], `arguments` an array of `positional` objects and as many more as there are names. All
-/// are kept alive by the caller until the method returns, and `'a` must end before that.
+/// The pointers must be the ones that Python passed to a method put up by [`define`]. The `space` is an instance of
+/// [`Handle`]. The `arguments` are an array of `positional` objects and as many more as there are names. The caller
+/// keeps all of them alive until the method returns, and `'a` must end before that.
 #[inline]
 unsafe fn borrow<'a, 'py, V: Verb>(
     py: Python<'py>,
@@ -350,8 +349,8 @@ unsafe fn borrow<'a, 'py, V: Verb>(
     Call { py, object, handle, fields, keyword_names, keyword_values, verb, has_template }
 }
 
-/// Sets the exception. Attached by the book, since making it runs Python code; but where the interpreter ends, which
-/// nobody can be attached to anew, finalizers may still call.
+/// Sets the exception. Attached by the book, since making it runs Python code. When the interpreter ends, no thread can
+/// be attached to it anew, but finalizers may still call.
 #[cold]
 fn raise(py: Python<'_>, exception: impl FnOnce() -> PyErr) -> *mut ffi::PyObject {
     let mut exception = Some(exception);

@@ -39,7 +39,7 @@ pub(crate) fn of<'py>(instance: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
     Ok(carried.and_then(|carried| carried.cast_into::<PyDict>().ok()))
 }
 
-/// The class with the fields of `names` and those that are carried, and the values of all in their order.
+/// The class with the fields of `names` and the carried ones, and the values of all in their order.
 ///
 /// # Errors
 ///

@@ -24,8 +24,8 @@ use crate::waiting;
 
 /// A tuple in the hands of this process, until it is done with or goes back to the space.
 ///
-/// Made by `Space.claim`. As a context manager it gives the tuple, renews itself as long as the block runs,
-/// and is done at its end; an exception aborts it. A claim that is forgotten is aborted, with a `ResourceWarning`.
+/// Made by `Space.claim`. As a context manager it gives the tuple and renews itself as long as the block runs. The end
+/// of the block completes the claim; an exception aborts it. A forgotten claim is aborted, with a `ResourceWarning`.
 ///
 ///     >>> space.put("order", 7)
 ///     >>> claim = space.claim("order", int, ttl=30, max_attempts=3)
@@ -93,7 +93,7 @@ impl Claim {
         if let Err(why) = &done
             && !self.held.is_settled()
         {
-            // Nobody is left who could try again: it goes back, for the reason that is raised.
+            // No caller is left to try again: the tuple goes back, with the raised error as the reason.
             self.abort_at_end(py, why)?;
         }
         done
@@ -125,17 +125,18 @@ impl Claim {
 }
 
 impl Drop for Claim {
-    /// Nobody was done with it: the tuple goes back with `held`, and another gets it. That is nearly always a mistake.
+    /// The claim was forgotten: the tuple goes back with `held`, and another caller gets it. That is nearly always a
+    /// mistake.
     fn drop(&mut self) {
         if !self.held.is_open() {
             return;
         }
         // Not while the interpreter ends: then the end of the process gives it back.
         Python::try_attach(|py| {
-            // What was raised, and forgot this, is still on its way.
+            // The exception that forgot this claim is still on its way.
             let raised = PyErr::take(py);
             if let Err(why) = self.warn_forgotten(py) {
-                // The filter makes it an error, and nobody is there who could catch it.
+                // The filter makes it an error, and no caller is there to catch it.
                 why.write_unraisable(py, None);
             }
             if let Some(raised) = raised {
@@ -155,7 +156,7 @@ impl Claim {
 
     /// The number of the claim, greater than that of every earlier one in the space (rule K1).
     ///
-    /// What is written elsewhere can carry it, so that a writer whose claim was lost is known.
+    /// Your writes to other systems can carry it, so that a writer whose claim was lost is recognised.
     #[getter]
     fn fence(&self) -> u64 {
         self.held.fence()
@@ -173,15 +174,15 @@ impl Claim {
         self.held.is_settled()
     }
 
-    /// Consume the tuple; what was put under the claim appears at the same moment (rules K2, K4).
+    /// Consume the tuple; the puts under the claim appear at the same moment (rules K2, K4).
     ///
     /// `timeout` is the longest wait for room for that, in seconds, as for `put`; the claim is not renewed meanwhile,
     /// unless a block does.
     ///
     /// Raises:
     ///     `ClaimLost`: the tuple is another's work now, or will be, and nothing was put (K3).
-    ///     `SpaceFull`: what was put under the claim found no room. The claim goes on.
-    ///     `TransactionTooBig`: it is more than one step can change, some 600 000 tuples. The claim goes on.
+    ///     `SpaceFull`: the puts under the claim found no room. The claim goes on.
+    ///     `TransactionTooBig`: the puts are more than one step can change, some 600 000 tuples. The claim goes on.
     ///     `ValueError`: the claim was done or aborted before.
     #[pyo3(signature = (*, timeout = None))]
     fn done(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -194,7 +195,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Put the tuple back at its old place (rule K2); what was put under the claim is forgotten.
+    /// Put the tuple back at its old place (rule K2); the puts under the claim are discarded.
     ///
     /// After its last attempt it goes to the dead letters instead (K5), where `reason` is kept.
     ///
@@ -223,11 +224,11 @@ impl Claim {
 
     /// Add the tuple of these fields at the moment when the claim is done, or never (rule K4).
     ///
-    /// Until then it is nobody's but the holder's, and takes no room. So a claim that has run out takes it all the same:
-    /// `done` tells, and then nothing was put.
+    /// Until then the tuple belongs to the claim alone, and takes no room. So a claim that has run out accepts it all
+    /// the same. Then `done` raises, and nothing was put.
     ///
     /// Raises:
-    ///     `NotEncodable`: a field can not be stored. The claim goes on.
+    ///     `NotEncodable`: a field cannot be stored. The claim goes on.
     ///     `ValueError`: the claim was done or aborted before.
     ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
     ///
@@ -255,8 +256,8 @@ impl Claim {
         .map_err(|failure| self.exception(py, failure))
     }
 
-    /// Discard what was put under the claim, which goes on; return how many tuples that were. For workers whose
-    /// result is larger than the space, and who answer that.
+    /// Discard the puts under the claim, which goes on; return how many tuples that were. For a worker whose result is
+    /// larger than the space, and that answers with an error instead.
     fn _discard_puts(&self) -> usize {
         self.held.discard_puts()
     }
@@ -314,7 +315,7 @@ impl Claim {
 fn reason_of(py: Python<'_>, exception: &PyErr) -> String {
     let class = exception.get_type(py).qualname();
     let class = class.map_or_else(|_| "exception".to_owned(), |name| name.to_string());
-    // An exception whose text can not be had is still known by its class.
+    // If the text of an exception cannot be made, its class still identifies it.
     let text = exception.value(py).str().ok();
     match text.as_ref().map(|text| text.to_string_lossy()) {
         Some(text) if !text.is_empty() => format!("{class}: {text}"),

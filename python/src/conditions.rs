@@ -8,7 +8,7 @@ use crate::formals::template_error;
 use crate::known;
 use crate::values;
 
-/// What the errors end with.
+/// The end of each error.
 const HINT: &str = "where= takes CEL text, evaluated where the tuple lives, as in where=\"f[1] % 2 == 0\"; of an entry \
                     the fields are names, as in where=\"priority > 3\"; docs/how-to/where.md has all of it";
 
@@ -26,7 +26,7 @@ pub(crate) fn condition(argument: &Bound<'_, PyAny>) -> PyResult<Condition> {
     Condition::new(text).map_err(|why| refusal(py, text, &why))
 }
 
-/// `template` for those of its matches that fulfil `condition`, too.
+/// `template`, for the matches that also fulfil `condition`.
 ///
 /// # Errors
 ///

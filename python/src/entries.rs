@@ -1,8 +1,8 @@
 //! Entries: instances of classes with named fields (rule M7).
 //!
-//! A class is described by `tupelo/entries.py` when it is first met, and kept from then on. What comes from a
-//! space finds its class by name: that of the call, one that was met before, one derived from those, or the one of that
-//! name in the modules that were imported.
+//! `tupelo/entries.py` describes a class when it is first met; the description is kept. An entry from a space finds its
+//! class by name. The class of the call comes first, then one that was met before, then one derived from those. Last
+//! comes the class of that name in the imported modules.
 
 use std::collections::{HashMap, HashSet};
 use std::ptr;
@@ -33,7 +33,7 @@ pub(crate) struct EntryClass {
     /// For each field of `names`, its place among `fields`.
     declared: Vec<usize>,
     how: How,
-    /// Why no instance can be made of what is stored, if that is so: then none is stored.
+    /// Why no instance can be made of stored fields, if that is so: then none is stored.
     why_never_made: Option<String>,
 }
 
@@ -64,7 +64,7 @@ struct Met {
     by_name: HashMap<String, Arc<EntryClass>>,
     /// The names whose class was given: `connect(schema=...)`.
     given: HashSet<String>,
-    /// What was chosen for a class that the space holds, by address, where that has other fields. Until one more is met.
+    /// The class that was chosen for a stored class, by address, if the fields differ. Until one more class is met.
     chosen: HashMap<usize, Arc<EntryClass>>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Option<(Arc<Entry
     };
     // SAFETY: a type, alive.
     let flags = unsafe { ffi::PyType_GetFlags(class.as_type_ptr()) };
-    // Built-in classes and those of C extensions are none.
+    // Built-in classes and classes of C extensions are none.
     if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
         return Ok(None);
     }
@@ -237,8 +237,8 @@ impl EntryClass {
         self.declared.iter().map(field).collect()
     }
 
-    /// What is stored for `instance`: its class and its fields in their order. One that carries fields of another version
-    /// of its class is stored with them (M7).
+    /// The stored form of `instance`: its class and its fields in their order. An instance that carries fields of
+    /// another version of its class is stored with them (M7).
     pub(crate) fn stored<'py>(
         &self,
         instance: &Bound<'py, PyAny>,
@@ -255,8 +255,8 @@ impl EntryClass {
         stored.fields().all(|name| self.has_field(name))
     }
 
-    /// Why entries of the stored class `stored` can not be instances of this one, if they can not be. What it does not know
-    /// they carry.
+    /// Why entries of the stored class `stored` cannot be instances of this one, if that is so. Instances carry the
+    /// fields that the class does not know.
     fn mismatch(&self, py: Python<'_>, stored: &Class) -> Option<String> {
         let absent = self.fields.iter().find(|field| {
             let is_stored = stored.index_of(&field.name.bind(py).to_string_lossy()).is_some();
@@ -287,7 +287,7 @@ impl EntryClass {
             self.fields.iter().map(|one| field(one.index)).collect::<PyResult<_>>()?;
         let arguments = PyTuple::new(py, fields)?;
         match self.how {
-            // By no code in Python, in which Ctrl-C could arrive: what is taken has left the space.
+            // By no code in Python, in which Ctrl-C could arrive: a taken tuple has left the space.
             How::Tuple => {
                 py.get_type::<PyTuple>().getattr(intern!(py, "__new__"))?.call1((class, arguments))
             }
@@ -347,7 +347,8 @@ fn schema_mismatch(
     errors::make(py, "SchemaMismatch", &message, Some(hint), url)
 }
 
-/// Refuses a class of entries whose fields could not be told from the keywords of a call, before those are looked at.
+/// Refuses a class of entries whose fields could be mistaken for the keywords of a call, before the keywords are looked
+/// at.
 #[pyfunction]
 #[pyo3(signature = (*template))]
 pub(crate) fn require_clear(template: &Bound<'_, PyTuple>) -> PyResult<()> {
@@ -359,8 +360,7 @@ pub(crate) fn require_clear(template: &Bound<'_, PyTuple>) -> PyResult<()> {
     Ok(())
 }
 
-/// Looks, when a class is first used in a space, whether what the space holds under its name can be instances of
-/// it.
+/// Checks, when a class is first used in a space, whether the stored entries of its name can be its instances.
 ///
 /// # Errors
 ///
@@ -446,7 +446,7 @@ pub(crate) fn value(
 
 /// The instance for an entry of the class `stored`, of whose fields `field` gives each.
 ///
-/// `asked` is what the caller asked with: a class of that name is the one that is meant.
+/// `asked` is the caller's template: it decides the class if it names one.
 ///
 /// # Errors
 ///
@@ -466,8 +466,9 @@ pub(crate) fn object<'py>(
     named(py, stored)?.make(py, stored, field)
 }
 
-/// The class under the name of `stored` that is meant: the one that was given at the start; else, of those that were met,
-/// their derived classes and those of the modules, the one with the same fields; else the one that was met last.
+/// The class to use for the name of `stored`. The class that was given at the start comes first. Then comes the class
+/// with the same fields: of the classes that were met, their derived classes and those of the modules. Last comes the
+/// class that was met last.
 fn named(py: Python<'_>, stored: &'static Class) -> PyResult<Arc<EntryClass>> {
     let (name, address) = (stored.name(), ptr::from_ref(stored).addr());
     let (last, is_given) =
@@ -477,12 +478,12 @@ fn named(py: Python<'_>, stored: &'static Class) -> PyResult<Arc<EntryClass>> {
     {
         return Ok(Arc::clone(entry));
     }
-    // What follows looks at all that there is.
+    // The rest looks at all loaded modules.
     if let Some(entry) = with_met(|met| met.chosen.get(&address).cloned()) {
         return Ok(entry);
     }
     let entry = searched(py, stored, last)?;
-    // One that can not stand in is refused, or does not know all; and the right one may be imported yet.
+    // A class that cannot stand in is refused, or does not know all; and the right one may be imported yet.
     if entry.covers(stored) && entry.mismatch(py, stored).is_none() {
         with_met(|met| met.chosen.insert(address, Arc::clone(&entry)));
     }
@@ -506,7 +507,7 @@ fn searched(
         with_met(|met| met.by_name.values().map(|entry| entry.class.bind(py).clone()).collect());
     let name_of = py.import("tupelo.entries")?.getattr("name_of")?;
     while let Some(class) = classes.pop() {
-        // Those of other names are not described: that may fail, and whom it meets goes before who was given.
+        // Classes of other names are not described: that may fail, and affect a call that gave its class.
         if name_of.call1((&class,))?.extract::<String>()? == stored.name()
             && let Some(entry) = of_class(&class)?
             && entry.is_like(stored)
@@ -522,8 +523,8 @@ fn searched(
     of_module(py, stored, last)
 }
 
-/// The class under the name of `stored` that the modules of this program have, if it is one and no more; with the same
-/// fields, if one was `met` that has others, and stands in for it.
+/// The class under the name of `stored` that the modules of this program have, if it is exactly one. If one was `met`
+/// that has other fields, and stands in for it, the class must have the same fields.
 ///
 /// # Errors
 ///

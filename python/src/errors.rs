@@ -109,7 +109,7 @@ pub(crate) fn make(
     }
 }
 
-/// A value that can not be stored: `NotEncodable`, with what to do instead.
+/// A value that cannot be stored: `NotEncodable`, with the hint.
 #[cold]
 pub(crate) fn not_encodable(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
     make(py, "NotEncodable", message, hint, None)

@@ -1,4 +1,4 @@
-//! What a fork does to `mem://` spaces: the child has a copy of their memory, which nobody else sees.
+//! The effect of a fork on `mem://` spaces: the child has a copy of their memory, which no other process sees.
 //!
 //! Using it as if it were the space would wait for ever, or lose tuples without a word. So in the child
 //! every connection to one is closed, with an error that says why.
@@ -12,8 +12,8 @@ use crate::space::Handle;
 
 /// The connections of this process to `mem://` spaces.
 ///
-/// Locked only with the lock of the interpreter held, and never while Python code runs: the thread that
-/// forks has both, so that the child never finds it locked.
+/// Locked only with the lock of the interpreter held, and never while Python code runs. The thread that forks has both,
+/// so the child never finds it locked.
 static PRIVATE: Mutex<Vec<Py<PyWeakrefReference>>> = Mutex::new(Vec::new());
 
 fn private() -> MutexGuard<'static, Vec<Py<PyWeakrefReference>>> {

@@ -1,4 +1,4 @@
-//! `F` and what it makes: formals beyond a type, the order of a take, and `REST`.
+//! `F` and its results: formals beyond a type, the order of a take, and `REST`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound as End;
@@ -37,7 +37,7 @@ pub(crate) struct Formal {
 }
 
 impl Formal {
-    /// What the field must look like.
+    /// The test of the field.
     #[inline]
     pub(crate) const fn pattern(&self) -> &Pattern {
         &self.pattern
@@ -48,7 +48,7 @@ impl Formal {
     }
 }
 
-/// A template that can not be made.
+/// A template that cannot be made.
 pub(crate) fn template_error(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
     errors::make(py, "TemplateError", message, hint, None)
 }
@@ -179,7 +179,7 @@ impl FieldProxy {
     /// Args:
     ///     low: the least value.
     ///     high: the greatest.
-    ///     ends: `[` or `]` for an end that is included, `(` or `)` for one that is not. By default "[]".
+    ///     ends: `[` or `]` for an included end, `(` or `)` for an excluded one. By default "[]".
     ///
     /// Raises:
     ///     `TemplateError`: a value has no order, or the two have none together.
@@ -216,7 +216,7 @@ impl FieldProxy {
     ///
     /// Raises:
     ///     `TemplateError`: no field can have one of the values.
-    ///     `TypeError`: `values` can not be gone through.
+    ///     `TypeError`: `values` cannot be iterated over.
     ///     `ValueError`: there are too many.
     ///
     ///     >>> space.put("tile", 2)
@@ -231,7 +231,7 @@ impl FieldProxy {
         })
     }
 
-    /// Text that matches a glob: `*` is any run of characters, `?` any one, `[a-z]` one of those.
+    /// Text that matches a glob: `*` is any run of characters, `?` any character, `[a-z]` a character of the set.
     ///
     /// Raises:
     ///     `TemplateError`: the glob makes no sense, as one with a `[` that nothing closes.

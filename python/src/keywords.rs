@@ -1,4 +1,4 @@
-//! The keyword arguments of a verb: which it has, and what is said of any other.
+//! The keyword arguments of a verb: the valid ones, and the error for any other.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -11,8 +11,8 @@ use crate::errors;
 /// The keyword of all verbs that have a template: a condition over the whole tuple.
 pub(crate) const WHERE: &str = "where";
 
-/// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field can not be given
-/// with keywords.
+/// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field cannot be given with
+/// keywords.
 pub(crate) const RESERVED: [&str; 18] = [
     "timeout",
     "where",
@@ -34,7 +34,7 @@ pub(crate) const RESERVED: [&str; 18] = [
     "progress",
 ];
 
-/// What a verb is called, and which keywords it has.
+/// The name of a verb, and its keywords.
 #[derive(Clone, Copy)]
 pub(crate) struct Keywords<'n> {
     pub(crate) verb: &'n str,
@@ -45,8 +45,8 @@ pub(crate) struct Keywords<'n> {
 }
 
 impl Keywords<'_> {
-    /// Refuses a class of entries whose fields could not be told from the keywords, before any is looked at: a value may be
-    /// meant for a field that goes by the name of one.
+    /// Refuses a class of entries whose fields could be mistaken for the keywords, before any keyword is looked at. A
+    /// value may be meant for a field with the name of a keyword.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Keywords<'_> {
     ///
     /// # Errors
     ///
-    /// `TypeError` or `UnknownField`, naming it and the nearest one that exists.
+    /// `TypeError` or `UnknownField`, naming it and the nearest valid one.
     pub(crate) fn require_field(
         self,
         py: Python<'_>,
@@ -105,8 +105,8 @@ impl Keywords<'_> {
     }
 }
 
-/// Refuses what `verb` refuses as keywords: those that are neither among `names` nor fields of the class of entries that
-/// is the template. For `tupelo.aio`, where Python sorts the keywords.
+/// Refuses the keywords that `verb` refuses: neither among `names` nor fields of the class of entries that is the
+/// template. For `tupelo.aio`, where Python sorts the keywords.
 #[pyfunction]
 #[pyo3(signature = (verb, names, template, fields, /))]
 #[expect(clippy::needless_pass_by_value, reason = "a tuple of Python arrives as a vector")]

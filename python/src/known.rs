@@ -1,7 +1,7 @@
-//! Classes of the standard library and of numpy, looked up without importing what the program did not.
+//! Classes of the standard library and of numpy, looked up without an import of unused modules.
 //!
-//! An object of such a class can only exist when its module is loaded, so a class whose module is not
-//! loaded matches nothing, and `import tupelo` stays cheap.
+//! An object of such a class can only exist when its module is loaded. So a class whose module is not loaded matches
+//! nothing, and `import tupelo` stays cheap.
 
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
@@ -67,7 +67,7 @@ impl KnownClass {
         Ok(self.get(object.py())?.is_some_and(|class| object.get_type().is(class)))
     }
 
-    /// Whether `class` is this one, and was looked up before; no look-up, so it can not fail.
+    /// Whether `class` is this one, and was looked up before; no look-up, so it cannot fail.
     pub(crate) fn was_met_as(&self, class: &Bound<'_, PyType>) -> bool {
         self.class.get(class.py()).is_some_and(|known| known.is(class))
     }
@@ -77,7 +77,7 @@ impl KnownClass {
         Ok(self.get(object.py())?.is_some_and(|class| object.is(class)))
     }
 
-    /// Whether `object` is of this class or one that is derived from it.
+    /// Whether `object` is of this class or a derived one.
     pub(crate) fn is_instance(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.get(object.py())?.map_or(Ok(false), |class| object.is_instance(class))
     }
@@ -85,13 +85,13 @@ impl KnownClass {
 
 /// `object` as a `T`, if that is exactly its class.
 ///
-/// Not `cast_exact`: where that fails it makes an error, with a reference to the class, which costs a
-/// field that is looked at for one type after the other more than the comparison does.
+/// Not `cast_exact`: on failure it makes an error, with a reference to the class. For a field that is compared with one
+/// type after the other, the error costs more than the comparison.
 #[inline]
 pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
     object: &'a Bound<'py, PyAny>,
 ) -> Option<&'a Bound<'py, T>> {
-    // SAFETY: a `T` is what it was just found to be.
+    // SAFETY: the object was just found to be a `T`.
     object.is_exact_instance_of::<T>().then(|| unsafe { object.cast_unchecked::<T>() })
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn text<'a>(name: &str, object: &'a Bound<'_, PyAny>) -> PyResult<&'a
 ///
 /// # Errors
 ///
-/// `TypeError` naming the argument if it can not be iterated over; `what` is what should be in it.
+/// `TypeError` naming the argument if it cannot be iterated over; `what` describes its elements.
 pub(crate) fn items<'py>(
     name: &str,
     object: &Bound<'py, PyAny>,

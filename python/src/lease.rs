@@ -35,10 +35,10 @@ pub(crate) struct Lease {
     held: tupelo::Lease,
     /// How long it was at first; `None` for ever.
     length: Option<Duration>,
-    /// What was put: for messages.
+    /// The tuple: for messages.
     fields: Py<PyTuple>,
     space: Py<Handle>,
-    /// Whether it was ended here: then nobody has lost it.
+    /// Whether it was ended here: then it is not lost.
     is_cancelled: AtomicBool,
 }
 
@@ -106,11 +106,11 @@ impl Lease {
     /// Remove the tuple (rule L2).
     ///
     /// Raises:
-    ///     `LeaseExpired`: the lease has ended, or the tuple was taken; or somebody has it in hands (claimed, taken in an
-    ///         open transaction, or handed to a blocked take), and nothing has changed.
+    ///     `LeaseExpired`: the lease has ended, or the tuple was taken. Or the tuple is held (claimed, taken in an open
+    ///         transaction, or handed to a blocked take), and nothing has changed.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.held.cancel().map_err(|error| self.exception(py, error))?;
-        // Relaxed: it guards nothing; whoever sees it late reports a lease that was cancelled meanwhile as lost.
+        // Relaxed: it guards nothing; a thread that sees it late reports a lease that was cancelled meanwhile as lost.
         self.is_cancelled.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -119,9 +119,8 @@ impl Lease {
     ///
     /// Raises:
     ///     `LeaseExpired`: at the begin of the block: the lease has ended already, or the tuple was taken. At its end: that
-    ///         happened meanwhile, because somebody took the tuple, or because this process did not run for longer than the
-    ///         lease. If the block raised something else, that goes on, and a note says so. A block that cancels the
-    ///         lease has not lost it.
+    ///         happened meanwhile. The tuple was taken, or this process did not run for longer than the lease. If the block
+    ///         raised something else, that goes on, and a note says so. A block that cancels the lease has not lost it.
     ///     `ValueError`: at the begin of the block: the lease never ends.
     fn keep_alive(slf: Bound<'_, Self>) -> KeepAlive {
         KeepAlive { lease: slf.unbind(), kept: Mutex::default() }

@@ -1,19 +1,19 @@
 //! The native half of the Python package `tupelo`: argument conversion and errors, no logic.
 //!
-//! Every verb of a space is one call into the facade crate. What a verb needs from Python is turned
-//! into borrowed fields and patterns that point into the caller's own objects; what comes back is built
-//! as Python objects straight from the stored bytes. Rules and engines live below, in `crates/`;
-//! `consume`, `finish`, `spawn` and other compositions live above, in `python/tupelo/`.
+//! Every verb of a space is one call into the facade crate. The Python arguments become borrowed fields and patterns
+//! that point into the caller's own objects. Results are built as Python objects straight from the stored bytes. Rules
+//! and engines live below, in `crates/`. `consume`, `finish`, `spawn` and other compositions live above, in
+//! `python/tupelo/`.
 //!
-//! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in. `keywords`: those it has.
-//! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back. `sent`: those of tasks.
-//! * `entries`: classes with named fields, and their instances. `carried`: fields that those do not know.
-//! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
+//! * `call`: the arguments of a verb; the only place where raw pointers from Python come in. `keywords`: its keywords.
+//! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back. `sent`: values of tasks.
+//! * `entries`: classes with named fields, and their instances. `carried`: fields that the classes do not know.
+//! * `patterns`, `formals`, `template`: the tests of fields; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
-//! * `search`: one match from one of several spaces. `announced`: who serves which functions.
+//! * `search`: one match from one of several spaces. `announced`: the processes that serve functions.
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
-//! * `errors`, `refusal`: what goes wrong, as exceptions. `unreadable`: a tuple that can not be made.
-//! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
+//! * `errors`, `refusal`: failures as exceptions. `unreadable`: a tuple that cannot be made.
+//! * `fork`: the objects that a child process may not use; `orphan`: a process that ends with its parent.
 //! * `surroundings`: the interpreter's lock, and Ctrl-C, around what waits for a server.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
 #![allow(unsafe_code, reason = "the boundary to the C interface of Python")]

@@ -1,11 +1,11 @@
-//! `NumPy` arrays by the C interface of `NumPy`, which is twice as fast as its Python one: to read an array of 32
-//! numbers takes 280 ns and not 540, to put and take it 610 and not 1 150 (measured on a busy machine).
+//! `NumPy` arrays by the C interface of `NumPy`, which is twice as fast as its Python one. To read an array of 32
+//! numbers takes 280 ns and not 540. To put and take it takes 610 ns and not 1 150 (measured on a busy machine).
 //!
-//! Every compiled extension finds that interface in the same way, a table of functions in a capsule; here it is
-//! looked up when an array is first met, so nothing is linked, and `NumPy` stays optional. The places in the
-//! table, and the fields of an array that are read here, are the same in `NumPy` 1 and 2
-//! (<https://numpy.org/doc/stable/reference/c-api/types-and-structures.html>); an interface of another version
-//! is not used.
+//! Every compiled extension finds that interface in the same way, as a table of functions in a capsule. Here it is
+//! looked up when an array is first met, so nothing is linked, and `NumPy` stays optional. The places in the table, and
+//! the fields of an array that are read here, are the same in `NumPy` 1 and 2
+//! (<https://numpy.org/doc/stable/reference/c-api/types-and-structures.html>). An interface of another version is not
+//! used.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::{mem, ptr, slice};
@@ -34,7 +34,7 @@ struct ArrayObject {
     flags: c_int,
 }
 
-/// What the description of an element begins with.
+/// The beginning of the description of an element.
 #[repr(C)]
 struct Descriptor {
     head: ffi::PyObject,
@@ -65,7 +65,7 @@ type NewFromDescriptor = unsafe extern "C" fn(
 /// The versions of the binary interface that look as described here: of `NumPy` 1 and of 2.
 const ABI_VERSIONS: [c_uint; 2] = [0x0100_0009, 0x0200_0000];
 
-/// Places of the table up to the last one that is used.
+/// Places of the table up to the last used one.
 const PLACES: usize = 95;
 
 /// The part of the interface that is used.
@@ -81,7 +81,7 @@ unsafe impl Send for Interface {}
 // SAFETY: as above.
 unsafe impl Sync for Interface {}
 
-/// What was found; `None` in it if `NumPy` is not installed.
+/// The result of the look-up; `None` in it if `NumPy` is not installed.
 static INTERFACE: PyOnceLock<Option<Interface>> = PyOnceLock::new();
 
 impl Interface {
@@ -147,7 +147,7 @@ pub(crate) struct Contiguous<'a> {
 pub(crate) fn contiguous<'a>(object: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
     let interface = match INTERFACE.get(object.py()) {
         Some(found) => found.as_ref()?,
-        // Without importing what the program did not.
+        // Without importing it if the program did not.
         None if known::NDARRAY.is_class_of(object).ok()? => Interface::get(object.py()).ok()??,
         None => return None,
     };
@@ -176,9 +176,9 @@ pub(crate) fn contiguous<'a>(object: &'a Bound<'_, PyAny>) -> Option<Contiguous<
     if bytes == 0 {
         return Some(Contiguous { dtype, shape, data: &[] });
     }
-    // SAFETY: contiguous, so that many bytes, which stay where they are as long as somebody has the array: `resize`
-    // refuses then. Another thread may write to them, or resize without the check, only without the lock of
-    // the interpreter or against the rules of that memory.
+    // SAFETY: contiguous, so that many bytes. They stay where they are as long as an object uses the array: `resize`
+    // refuses then. Another thread may write to them, or resize without the check, only without the lock of the
+    // interpreter or against the rules of that memory.
     let data = unsafe { slice::from_raw_parts(array.data, bytes) };
     Some(Contiguous { dtype, shape, data })
 }
@@ -187,7 +187,7 @@ pub(crate) fn contiguous<'a>(object: &'a Bound<'_, PyAny>) -> Option<Contiguous<
 ///
 /// # Errors
 ///
-/// That there is no memory for it, or those of a `NumPy` that can not be used.
+/// An error: there is no memory for it, or `NumPy` cannot be used.
 pub(crate) fn copied<'py>(
     py: Python<'py>,
     array: &ArrayView<'_>,
@@ -223,7 +223,7 @@ pub(crate) fn copied<'py>(
     let object = unsafe { Bound::from_owned_ptr_or_err(py, object) }?;
     // SAFETY: an array of this interface, so it begins so.
     let target = unsafe { (*object.as_ptr().cast::<ArrayObject>()).data };
-    // SAFETY: a new array of the same type and shape has room for as many bytes, and nobody else has seen it.
+    // SAFETY: a new array of the same type and shape has room for as many bytes, and no other code has seen it.
     unsafe { fill(target.cast_mut(), array.data()) };
     Ok(Some(object))
 }
@@ -233,12 +233,12 @@ const COPY_BYTES: usize = 1024;
 
 /// Copies `bytes` to `target`.
 ///
-/// In parts: glibc before 2.39 copies more than 2 KiB by an instruction that is five times slower on Zen 3
-/// and 4 when source and target lie alike within their pages, as here they often do.
+/// In parts: glibc before 2.39 copies more than 2 KiB by an instruction that is five times slower on Zen 3 and 4. It is
+/// slow when source and target lie alike within their pages, as here they often do.
 ///
 /// # Safety
 ///
-/// There is room for them, and nobody else uses it.
+/// There is room for them, and no other thread uses it.
 unsafe fn fill(target: *mut u8, bytes: &[u8]) {
     for (index, part) in bytes.chunks(COPY_BYTES).enumerate() {
         // SAFETY: the part begins inside of that room.
@@ -274,7 +274,7 @@ const fn number(dtype: DType) -> Option<c_int> {
     })
 }
 
-/// The element types by their numbers in `NumPy`, of those that have only one.
+/// The element types by their numbers in `NumPy`, if they have only one number.
 const TYPES: [Option<DType>; 24] = {
     let mut types = [None; 24];
     let mut index = 0;

@@ -1,8 +1,8 @@
 //! Objects of no kind that other languages share: pickled, tagged with the name of their class.
 //!
-//! Reading a pickle runs code that its writer chose. The operating system guards the memory of `mem://`
-//! and `shm://`, so there it is no more than a program of the same user can do anyway, and it is the
-//! default; `objects="strict"` refuses both directions (docs/semantics.md, V1).
+//! Reading a pickle runs code that its writer chose. The operating system guards the memory of `mem://` and `shm://`.
+//! So there it is no more than a program of the same user can do anyway, and it is the default. `objects="strict"`
+//! refuses both directions (docs/semantics.md, V1).
 
 use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
@@ -74,7 +74,7 @@ fn type_name(object: &Bound<'_, PyAny>) -> PyResult<String> {
 ///
 /// # Errors
 ///
-/// What it is (as in "field 2 is …") if it can not be made here.
+/// Its description (as in "field 2 is …") if it cannot be made here.
 pub(crate) fn to_python<'py>(
     py: Python<'py>,
     stored: &Opaque,

@@ -21,8 +21,8 @@ pub(crate) fn order(argument: Option<&Argument<'_, '_>>) -> PyResult<Order> {
     argument.map_or(Ok(Order::Fifo), |argument| given(argument))
 }
 
-/// Refuses an order by the number of a field that is not there: where entries are asked for, whose fields go by names (how those
-/// are numbered where they are stored says nothing to who declared them), and where tuples have fewer.
+/// Refuses an order by the number of a field that does not exist: for entries, and for tuples with fewer fields. Fields
+/// of entries go by names: their numbers in the store mean nothing to the declaring program.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
 //! A worker process that ends when its parent does, however that ended.
 //!
-//! A thread of its own waits for the parent, outside of the interpreter: it also ends a worker that is inside
-//! a long call of C code. Rejected: `PR_SET_PDEATHSIG`, which fires at the end of the parent's *thread*.
+//! A thread of its own waits for the parent, outside of the interpreter. So it also ends a worker that is inside a long
+//! call of C code. Rejected: `PR_SET_PDEATHSIG`, which fires at the end of the parent's *thread*.
 //!
-//! What the worker does may close numbers that are not its own. So the descriptor that is waited for counts only while it
-//! is what it was, the parent's number decides, and nothing is closed: the process needs it until it ends.
+//! The worker's code may close descriptors that are not its own. So the descriptor of the parent counts only while it
+//! is unchanged, and the parent's number decides. Nothing is closed: the process needs the descriptor until it ends.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
@@ -18,13 +18,13 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
 
-/// How long is waited before it is looked whether the descriptor is what it was.
+/// The interval between two checks that the descriptor is unchanged.
 const SLICE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// Have the system kill this process as soon as its parent, the process `parent`, is gone.
 ///
 /// Raises:
-///     `OSError`: the system can not watch a process.
+///     `OSError`: the system cannot watch a process.
 #[pyfunction]
 pub(crate) fn end_with_parent(parent: i32) -> PyResult<()> {
     let parent = Pid::from_raw(parent)
@@ -63,7 +63,7 @@ impl Watched {
         let _ = poll(&mut [PollFd::new(&*self.pidfd, PollFlags::IN)], Some(&SLICE));
     }
 
-    /// Whether the number stands for what was opened.
+    /// Whether the number still stands for the opened object.
     fn is_same(&self) -> bool {
         self.identity.is_some() && identity(&self.pidfd) == self.identity
     }

@@ -1,7 +1,7 @@
 //! Python objects to patterns: what stands in one place of a template.
 //!
-//! A type is a formal, `...` and `typing.Any` match anything, a union of types is a union of formals,
-//! what `F` makes is itself, and any other object is an actual (rules M2 to M5).
+//! A type is a formal, and `...` and `typing.Any` match anything. A union of types is a union of formals. A formal that
+//! `F` makes is itself, and any other object is an actual (rules M2 to M5).
 
 use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
@@ -61,7 +61,7 @@ fn possible(object: &Bound<'_, PyAny>) -> Result<Pattern, Misfit> {
 
 /// Why an object is no pattern.
 enum Misfit {
-    /// It is an actual that can not be stored, so that nothing stored could match it.
+    /// It is an actual that cannot be stored, so that no stored value could match it.
     Value(Refusal),
     /// It makes no sense in this place.
     Pattern { what: String, hint: &'static str },
@@ -125,7 +125,7 @@ fn refuse_misplaced(object: &Bound<'_, PyAny>) -> Result<(), Misfit> {
     Err(Misfit::Pattern { what: what.to_owned(), hint })
 }
 
-/// The classes of modules that may not be loaded, and what they stand for.
+/// The classes of modules that may not be loaded, and the kinds that they stand for.
 static KNOWN_KINDS: [(&KnownClass, Kind); 4] = [
     (&known::NDARRAY, Kind::Array),
     (&known::DATETIME, Kind::Timestamp),
@@ -163,7 +163,7 @@ fn class_kinds(class: &Bound<'_, PyType>) -> Result<KindSet, Misfit> {
     })
 }
 
-/// The kind that a class stands for, as far as that can be told at once: the built-in ones, and those known
+/// The kind that a class stands for, as far as that can be told at once: for built-in classes, and for known classes
 /// that were met before.
 #[inline]
 pub(crate) fn class_kind(class: &Bound<'_, PyType>) -> Option<Kind> {

@@ -1,4 +1,4 @@
-//! Why an object can not be stored, and where in the arguments it stands.
+//! Why an object cannot be stored, and where in the arguments it stands.
 
 use std::fmt::{self, Display, Write};
 
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// The exception for who pickles an object that is of use in this process alone: what it is, and what to do `instead`.
+/// The exception for pickling an object that is of use in this process alone: its name, and what to do `instead`.
 #[cold]
 pub(crate) fn stays_here(what: &str, instead: &str) -> PyErr {
     PyTypeError::new_err(format!("{what} stays with the process that made it: {instead}"))
@@ -15,11 +15,11 @@ pub(crate) fn stays_here(what: &str, instead: &str) -> PyErr {
 
 /// An object that was refused, or an exception that its own code raised.
 pub(crate) enum Refusal {
-    /// The object can not be stored.
+    /// The object cannot be stored.
     Unstorable {
         /// The steps to it from its field, the last one first: `[3]`, `['key']`.
         path: Vec<String>,
-        /// What it is, as in "field 2 is …".
+        /// Its description, as in "field 2 is …".
         what: String,
         /// What to put instead.
         hint: Option<String>,
@@ -35,12 +35,12 @@ impl From<PyErr> for Refusal {
 }
 
 impl Refusal {
-    /// An object that can not be stored: it is `what`, and `hint` says what to put instead.
+    /// An object that cannot be stored: it is `what`, and `hint` says what to put instead.
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Unstorable { path: Vec::new(), what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// The same, for what the encoding refuses: its message says what to do.
+    /// The same, for a value that the encoding refuses: its message says what to do.
     pub(crate) fn from_message(message: impl Display) -> Self {
         let what = format!("refused: {message}");
         Self::Unstorable { path: Vec::new(), what, hint: None }

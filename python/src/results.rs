@@ -17,13 +17,13 @@ use crate::{arrays, entries, known, unreadable};
 
 /// The tuple in `view` as a Python tuple.
 ///
-/// `template` is what the caller asked with. A `str`, `int` or `bytes` in it is an actual, so the field
-/// that it matched is equal to it, and the caller's own object serves as the copy: they are immutable
-/// (V2), and passing one on costs a tenth of making one.
+/// `template` is the caller's. A `str`, `int` or `bytes` in it is an actual, so the matched field is equal to it. The
+/// caller's own object serves as the copy: such objects are immutable (V2), and passing one on costs a tenth of making
+/// one.
 ///
 /// # Errors
 ///
-/// `NotEncodable` naming the field that Python can not represent (V3).
+/// `NotEncodable` naming the field that Python cannot represent (V3).
 #[inline]
 pub(crate) fn tuple<'py>(
     py: Python<'py>,
@@ -34,7 +34,7 @@ pub(crate) fn tuple<'py>(
     made(py, view, template, objects).map_err(|why| unreadable::noted(py, view, why))
 }
 
-/// The same, without a word about what becomes of a tuple that can not be made.
+/// The same, without a word about the fate of a tuple that cannot be made.
 #[inline]
 fn made<'py>(
     py: Python<'py>,
@@ -55,19 +55,19 @@ fn made<'py>(
         let status =
             unsafe { ffi::PyTuple_SetItem(result.as_ptr(), index.cast_signed(), field.into_ptr()) };
         if status != 0 {
-            // Somebody got hold of the unfinished tuple, by way of the garbage collector.
+            // Other code got hold of the unfinished tuple, by way of the garbage collector.
             return Err(PyErr::fetch(py).into());
         }
     }
     Ok(result)
 }
 
-/// The fields in `view`, which is no entry, as a Python tuple as far as that goes: in the place of one that Python can
-/// not represent stands the exception that says why.
+/// The fields in `view`, which is no entry, as a Python tuple as far as possible. If Python cannot represent a field,
+/// an exception with the reason stands in its place.
 ///
 /// # Errors
 ///
-/// What is no `Exception`, such as `KeyboardInterrupt`.
+/// An exception that is no `Exception`, such as `KeyboardInterrupt`.
 #[cold]
 pub(crate) fn partly<'py>(
     py: Python<'py>,
@@ -168,7 +168,7 @@ fn decoded<'py>(
 ///
 /// # Errors
 ///
-/// What it is (as in "field 2 is …") if Python can not represent it, or a part of it.
+/// Its description (as in "field 2 is …") if Python cannot represent it, or a part of it.
 pub(crate) fn object<'py>(
     py: Python<'py>,
     value: &Value,
@@ -264,7 +264,8 @@ fn big_int<'py>(py: Python<'py>, value: &BigInt) -> PyResult<Bound<'py, PyAny>> 
     if value.is_negative() { magnitude.neg() } else { Ok(magnitude) }
 }
 
-/// The number as a `Decimal`. One beyond those is refused: Python would raise without saying what, or make it a NaN (V3).
+/// The number as a `Decimal`. One beyond its limits is refused: Python would raise without saying what, or make it a
+/// NaN (V3).
 fn decimal<'py>(py: Python<'py>, value: &Decimal) -> Result<Bound<'py, PyAny>, Refusal> {
     let last = value.exponent();
     let first = last + i64::try_from(value.digits().len() - 1).unwrap_or(i64::MAX / 2);

@@ -1,4 +1,4 @@
-//! Searches as objects of Python (rule O10): `Search`, what it finds, and for `tupelo.aio` its place in line.
+//! Searches as objects of Python (rule O10): `Search`, its finds, and for `tupelo.aio` its place in line.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,20 +25,20 @@ use crate::waiting::{self, Deadline};
 pub(crate) struct SearchObject {
     search: Search,
     handles: Vec<Py<Handle>>,
-    /// What `Found.space` is for each: the space itself, or the one of `tupelo.aio` that has it.
+    /// The value of `Found.space` for each: the space itself, or the space of `tupelo.aio` that has it.
     shown: Vec<Py<PyAny>>,
 }
 
-/// What a search has found: the tuple, the space in which it was, and what it took.
+/// The find of a search: the tuple, its space, and the cost.
 #[pyclass(frozen, generic, module = "tupelo", name = "Found", get_all)]
 pub(crate) struct Found {
     /// The tuple, as it was put.
     tuple: Py<PyAny>,
-    /// The space in which it was: one of those that were given.
+    /// The space of the tuple: one of the given spaces.
     space: Py<PyAny>,
     /// How many looks into a space it took. A search that waits has looked into each space twice.
     visited: usize,
-    /// How long the search waited for it, in seconds; 0.0 if it was there.
+    /// The time that the search waited for it, in seconds; 0.0 if a space had it.
     waited_s: f64,
 }
 
@@ -75,7 +75,7 @@ impl SearchObject {
         .map_err(|failure| self.exception(py, failure))
     }
 
-    /// What a verb of a space would be given for these arguments and keywords; all spaces have met its class.
+    /// The template that a verb of a space would get from these arguments and keywords; all spaces have met its class.
     fn given<'py>(&self, sought: Sought<'_, 'py>) -> Result<Bound<'py, PyTuple>, Failure> {
         let given = template::sought(self.handles[0].get(), sought)?;
         if sought.0.len() == 1
@@ -132,7 +132,7 @@ impl SearchObject {
         Ok(hit.map(|hit| self.found(py, hit)).transpose()?)
     }
 
-    /// Picks up what was handed over to `line`.
+    /// Picks up the tuple that was handed over to `line`.
     fn finish_now<'py>(
         &self,
         py: Python<'py>,
@@ -226,7 +226,7 @@ impl SearchObject {
     ///     where: a condition over the whole tuple (rule M9).
     ///
     /// Returns:
-    ///     What was found: a `Found`, with the tuple, its space, and how many looks it took.
+    ///     The find: a `Found`, with the tuple, its space, and how many looks it took.
     ///
     /// Raises:
     ///     `Timeout`: nothing matched in any space in time. No space has changed.
@@ -280,7 +280,8 @@ impl SearchObject {
         })
     }
 
-    /// Get in line in all spaces, for who has looked before and waits in a manner of its own. For `tupelo.aio`.
+    /// Get in line in all spaces, for a caller that has looked before and waits in a manner of its own. For
+    /// `tupelo.aio`.
     #[pyo3(signature = (want, /, *template, **fields))]
     fn line(
         slf: &Bound<'_, Self>,
@@ -317,8 +318,8 @@ impl SearchObject {
         format!("<Search {}>", urls.join(", "))
     }
 
-    /// No `__clear__`: a cycle leads through something that was changed after this was made, such as an attribute of a
-    /// space of `tupelo.aio`, which has one.
+    /// No `__clear__`: a cycle leads through an object that was changed after this was made. An example is an attribute
+    /// of a space of `tupelo.aio`, which has one.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.handles.iter().try_for_each(|handle| visit.call(handle))?;
         self.shown.iter().try_for_each(|space| visit.call(space))
@@ -345,8 +346,8 @@ impl LineObject {
 
 #[pymethods]
 impl LineObject {
-    /// Let what happens in each space ring the bell that stands in its place; return where it is in line, and the
-    /// number under which that bell tells of it.
+    /// Let events in each space ring the bell in its place; return where it is in line, and the number under which that
+    /// bell tells of it.
     #[expect(clippy::needless_pass_by_value, reason = "a list of Python arrives as a vector")]
     fn ring(&self, bells: Vec<Bound<'_, BellObject>>) -> PyResult<Vec<(usize, u32)>> {
         let line = self.locked();
@@ -358,7 +359,7 @@ impl LineObject {
         places.map(ring).collect()
     }
 
-    /// End the wait: nothing is handed over from now on, and what was before is to be picked up.
+    /// End the wait: nothing is handed over from now on. An earlier tuple is to be picked up.
     fn end_wait(&self, py: Python<'_>) -> PyResult<()> {
         let line = self.locked();
         let ended = line.as_ref().ok_or_else(Self::done)?.end_wait();

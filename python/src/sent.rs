@@ -1,12 +1,12 @@
 //! Values that travel with a task or a request, and are no fields: they are sent as objects.
 //!
-//! A function gets the very values that it was called with. So what a tuple refuses (a member of an enum, a `datetime`
-//! without a zone), and what would come back as something else (an instance of a class derived from `int`), is pickled,
-//! where the space allows that. Parts of lists, tuples, dicts and entries are looked at one by one.
+//! A function gets the very values that it was called with. A tuple refuses some values (a member of an enum, a
+//! `datetime` without a zone). Others would come back as something else (an instance of a class derived from `int`).
+//! Both are pickled, if the space allows that. Parts of lists, tuples, dicts and entries are looked at one by one.
 
 use pyo3::prelude::*;
 
-/// What is put in the place of such a value.
+/// The object that is put in the place of such a value.
 #[pyclass(frozen, name = "Sent", module = "tupelo._native")]
 pub(crate) struct Sent {
     value: Py<PyAny>,

@@ -23,7 +23,7 @@ pub(crate) struct Handle {
     space: Space,
     /// What becomes of objects of no other kind.
     objects: Objects,
-    /// Whether this process is a fork of the one that the space lives in.
+    /// Whether this process is a fork of the process that the space lives in.
     forked: AtomicBool,
     /// The classes of entries that were used here, by address.
     met: Mutex<HashSet<usize>>,
@@ -47,7 +47,7 @@ impl Handle {
         }
     }
 
-    /// In the child of a fork: closes the connection to what the parent keeps. Whoever connects here gets another space.
+    /// In the child of a fork: closes the connection to the parent's space. A new connection gets another space.
     pub(crate) fn stay_behind(&self) {
         self.forked.store(true, Ordering::Relaxed);
         self.space.close();
@@ -162,7 +162,7 @@ impl Handle {
         format!("<Space {}>", self.space.url())
     }
 
-    /// What a pickle keeps: where the space is, so that another process connects to it.
+    /// The state for a pickle: where the space is, so that another process connects to it.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Reconnect<'py>)> {
         let py = slf.py();
         let handle = slf.get();
@@ -200,8 +200,7 @@ pub(crate) fn is_same(one: &Bound<'_, Handle>, other: &Bound<'_, Handle>) -> boo
 
 /// Remove the space at `url` with everything in it.
 ///
-/// Programs that are connected keep what they have until they close it; whoever connects next finds a
-/// new, empty space.
+/// Programs that are connected keep the old space until they close it; a later connection finds a new, empty space.
 ///
 /// Args:
 ///     url: the space, as for `connect`.
@@ -229,7 +228,7 @@ pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Each opens as `shm://` and its name; `modified` is in seconds since 1970, as from `time.time()`.
 ///
 /// Raises:
-///     `TupeloError`: the folder of shared memory can not be read.
+///     `TupeloError`: the folder of shared memory cannot be read.
 ///
 ///     >>> import os
 ///     >>> name = f"example-of-spaces-{os.getpid()}"

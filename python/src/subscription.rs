@@ -30,7 +30,7 @@ pub(crate) struct Subscription {
     held: Mutex<Option<Arc<tupelo::Subscription>>>,
     /// Also keeps the connection open.
     space: Py<Handle>,
-    /// What is heard, in words: for messages.
+    /// The kinds of events, in words: for messages.
     heard: String,
 }
 
@@ -44,7 +44,7 @@ impl Subscription {
         Self { held: Mutex::new(Some(Arc::new(subscription))), space, heard }
     }
 
-    /// Locked for a moment only, never while somebody waits.
+    /// Locked for a moment only, never during a wait.
     fn locked(&self) -> MutexGuard<'_, Option<Arc<tupelo::Subscription>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,7 +145,7 @@ impl Subscription {
         Ok(self.open()?.waiting())
     }
 
-    /// End the subscription; what waits is forgotten. Whoever waits for an event stops.
+    /// End the subscription; waiting events are dropped. Callers that wait for an event stop.
     fn close(&self) {
         let subscription = self.locked().take();
         drop(subscription);

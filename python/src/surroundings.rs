@@ -1,4 +1,4 @@
-//! What the interpreter does around a call that waits for a server: it lets other threads run, and looks for Ctrl-C.
+//! The interpreter's work around a call that waits for a server: it lets other threads run, and looks for Ctrl-C.
 
 use std::cell::RefCell;
 
@@ -12,11 +12,11 @@ pub(crate) static INTERPRETER: Interpreter = Interpreter;
 pub(crate) struct Interpreter;
 
 thread_local! {
-    /// What a signal handler has raised while this thread waited for a server, until the call is given up with it.
+    /// The exception of a signal handler while this thread waited for a server, until the call is given up with it.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// What a signal handler has raised in this thread, once.
+/// The exception of a signal handler in this thread, once.
 pub(crate) fn interruption() -> Option<PyErr> {
     RAISED.with_borrow_mut(Option::take)
 }

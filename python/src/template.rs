@@ -219,7 +219,7 @@ pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
     within_limits(py, template).map(Template::from)
 }
 
-/// What a call looks for, as positional arguments: a class of entries with fields by keyword becomes a template.
+/// The template of a call, as positional arguments: a class of entries with fields by keyword becomes a template.
 ///
 /// # Errors
 ///
@@ -248,7 +248,7 @@ pub(crate) fn sought<'py>(
     Ok(PyTuple::new(py, [Bound::new(py, like(given, fields)?)?])?)
 }
 
-/// Gives `use_template` what a call looks for, as [`sought`].
+/// Gives `use_template` the template of a call, as [`sought`].
 ///
 /// # Errors
 ///
@@ -332,7 +332,7 @@ pub(crate) fn within_limits(
     }
 }
 
-/// The one alternative of these patterns.
+/// The only alternative of these patterns.
 pub(crate) fn alternative(patterns: Vec<tupelo::Pattern>, rest: bool) -> tupelo::Template {
     let form = if rest { Form::Rest } else { Form::Exact };
     Alternative { patterns, form, condition: None }.into()

@@ -12,7 +12,7 @@ use crate::values;
 /// Longest time that is counted, in seconds: about 31 years.
 const SECONDS_MAX: f64 = 1e9;
 
-/// The time in the argument `name`; `None` for ever, as for what is longer than 31 years: `math.inf`, the sum of several.
+/// The time in the argument `name`; `None` for ever, also for more than 31 years: `math.inf`, the sum of several.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub(crate) const TTL: Time<'static> = Time { name: "ttl", none: None, zero: fals
 /// The same, when the claim has one.
 pub(crate) const TTL_AGAIN: Time<'static> =
     Time { name: "ttl", none: Some(AS_BEFORE), zero: false, endless: false };
-/// What a lease is renewed for.
+/// The renewal time of a lease.
 pub(crate) const RENEWAL: Time<'static> =
     Time { name: "seconds", none: Some(AS_BEFORE), zero: false, endless: false };
 
@@ -51,7 +51,7 @@ pub(crate) struct Time<'n> {
     none: Option<&'static str>,
     /// Whether no time at all is one.
     zero: bool,
-    /// Whether what is over the limit is as good as `None`.
+    /// Whether a time over the limit is as good as `None`.
     endless: bool,
 }
 

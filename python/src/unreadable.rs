@@ -1,5 +1,5 @@
-//! What is said of a tuple that Python can not make, and that stays in its space: how to remove it, since it may be the
-//! first that every take meets.
+//! The note about a tuple that Python cannot make, and that stays in its space. It says how to remove the tuple, since
+//! the tuple may be the first that every take meets.
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -12,7 +12,8 @@ use crate::errors::Failure;
 /// Longest text or bytes by which such a tuple is told from others; of a longer field its kind has to do.
 const FIELD_BYTES_MAX: usize = 40;
 
-/// The same failure, with a note that says how to remove the tuple. Not of what is no `Exception`, such as Ctrl-C.
+/// The same failure, with a note that says how to remove the tuple. Not for an exception that is no `Exception`, such
+/// as Ctrl-C.
 #[cold]
 pub(crate) fn noted(py: Python<'_>, view: TupleView<'_>, why: Failure) -> Failure {
     if let Failure::Raised(exception) = &why
@@ -29,7 +30,7 @@ pub(crate) fn noted(py: Python<'_>, view: TupleView<'_>, why: Failure) -> Failur
     why
 }
 
-/// A template of the tuple by what is short in it.
+/// A template of the tuple by its short fields.
 fn template(view: TupleView<'_>) -> Option<Template> {
     let patterns = view.fields().map(|field| match field {
         Field::Str(text) if text.len() > FIELD_BYTES_MAX => field.kind().into(),

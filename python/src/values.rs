@@ -1,9 +1,9 @@
-//! Python objects to values, for all that is more than a plain scalar, text or bytes.
+//! Python objects to values, except plain scalars, text and bytes.
 //!
-//! What is stored as itself is listed in docs/semantics.md (V1): subclasses of `int`, `str`, `float` and
-//! `bytes` become what they are derived from, lists, tuples, dicts and entries are stored part by part, buffers
-//! become arrays. Any other object is pickled, if the space was opened for that, or refused with what
-//! to put instead. Patterns are not values: a type or `...` is refused here (M6).
+//! docs/semantics.md (V1) lists the objects that are stored as themselves. Subclasses of `int`, `str`, `float` and
+//! `bytes` become their base type. Lists, tuples, dicts and entries are stored part by part, and buffers become arrays.
+//! Any other object is pickled, if the space was opened for that, or refused with a hint. Patterns are not values: a
+//! type or `...` is refused here (M6).
 
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
@@ -26,12 +26,12 @@ use crate::{arrays, entries};
 ///
 /// # Errors
 ///
-/// [`Refusal`] if it can not be stored; it says where inside of `object`.
+/// [`Refusal`] if it cannot be stored; it says where inside of `object`.
 pub(crate) fn value(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Value, Refusal> {
     Converter { objects, sends: false, containers: Vec::new() }.value(object)
 }
 
-/// As [`value`], of what a [`Sent`] has.
+/// As [`value`], for the value of a [`Sent`].
 pub(crate) fn sent(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Value, Refusal> {
     Converter { objects, sends: objects == Objects::Pickled, containers: Vec::new() }.value(object)
 }
@@ -39,7 +39,7 @@ pub(crate) fn sent(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Value,
 /// The conversion of one field.
 struct Converter {
     objects: Objects,
-    /// Whether what is no field is pickled (see [`Sent`]).
+    /// Whether an object that is no field is pickled (see [`Sent`]).
     sends: bool,
     /// The containers that the current object stands in, outermost first, by identity.
     containers: Vec<usize>,
@@ -47,7 +47,7 @@ struct Converter {
 
 impl Converter {
     fn value(&mut self, object: &Bound<'_, PyAny>) -> Result<Value, Refusal> {
-        // Before the scalars, some of which are looked up by name: containers are what is met here.
+        // Before the scalars, some of which are looked up by name: most objects here are containers.
         if let Some(list) = exactly::<PyList>(object) {
             return Ok(Value::List(self.items(object, list.iter())?));
         }
@@ -69,7 +69,7 @@ impl Converter {
         }
     }
 
-    /// The value of an object of a kind of its own; `None` for one that is stored as a pickle.
+    /// The value of an object of a kind of its own; `None` for an object that is stored as a pickle.
     fn of_own_kind(&mut self, object: &Bound<'_, PyAny>) -> Result<Option<Value>, Refusal> {
         if let Some(scalar) = scalar(object)? {
             return Ok(Some(scalar));
@@ -172,7 +172,7 @@ impl Converter {
     }
 }
 
-/// Whether `object` is of a class derived from those of scalars, other than of numpy's: it would come back as a scalar.
+/// Whether `object` is of a class derived from a scalar class, other than of numpy's: it would come back as a scalar.
 fn is_derived(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_scalar = object.is_instance_of::<PyInt>()
         || object.is_instance_of::<PyString>()
@@ -186,7 +186,7 @@ fn is_derived(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_scalar && !is_plain && !known::is_numpy_scalar(object)?)
 }
 
-/// The value of an object that has no parts; `None` if it is none of those.
+/// The value of an object that has no parts; `None` if it has.
 fn scalar(object: &Bound<'_, PyAny>) -> Result<Option<Value>, Refusal> {
     Ok(Some(if object.is_none() {
         Value::Null
@@ -299,7 +299,7 @@ fn numpy_scalar(object: &Bound<'_, PyAny>) -> Result<Value, Refusal> {
     ))
 }
 
-/// Refuses what only makes sense in a template, and what a mistake brings here.
+/// Refuses objects that only make sense in a template, and objects that a mistake brings here.
 fn refuse_misplaced(object: &Bound<'_, PyAny>) -> Result<(), Refusal> {
     let what = if object.is_instance_of::<PyType>() {
         format!("the type {}", shown(object))

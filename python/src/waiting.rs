@@ -56,14 +56,14 @@ impl Deadline {
 ///
 /// # Errors
 ///
-/// What a signal handler raises, such as `KeyboardInterrupt`, also when the tuple came at the same moment:
-/// dropping the waiter then puts it back (T5). What the space says.
+/// The exception of a signal handler, such as `KeyboardInterrupt`, also when the tuple came at the same moment:
+/// dropping the waiter then puts it back (T5). The errors of the space.
 pub(crate) fn wait(py: Python<'_>, waiter: &Waiter, deadline: &Deadline) -> Result<bool, Failure> {
     in_slices(py, deadline, |part| waiter.wait_part(part), |rest| waiter.wait(Some(rest)))
 }
 
-/// As [`wait`], and ends the wait when the time has run out: what has been handed over by then has come in time, and nothing is
-/// after it.
+/// As [`wait`], and ends the wait when the time has run out. A tuple that was handed over by then has come in time, and
+/// none is handed over later.
 ///
 /// # Errors
 ///
@@ -91,8 +91,9 @@ pub(crate) fn for_event(
     in_slices(py, deadline, |part| subscription.wait_part(part), last)
 }
 
-/// Waits by calling `wait_part` with a slice of time again and again, and `wait` with what is left at last, until one
-/// returns `true` or the time has run out. The end of a slice is no answer, as that of the last wait is (rule L5).
+/// Waits by calling `wait_part` with a slice of time again and again, and `wait` with the remaining time at last. It
+/// ends when one returns `true` or the time has run out. The end of a slice is no answer; the end of the last wait is
+/// (rule L5).
 ///
 /// # Errors
 ///

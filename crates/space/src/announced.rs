@@ -8,8 +8,9 @@ use crate::url::Place;
 use crate::{Error, Space};
 
 impl Space {
-    /// Announces that this process does `what`, until what is returned is dropped or the process ends. `None` for a space
-    /// that is not `shm://`: nobody else sees one of this process, and a server's has no such notes.
+    /// Announces that this process does `what`, until the returned value is dropped or the process ends. `None` for a
+    /// space that is not `shm://`. No other process sees a space of this one, and a server's space has no
+    /// announcements.
     ///
     /// # Errors
     ///
@@ -19,8 +20,8 @@ impl Space {
         Ok(Some(Directory::default().announce(name, what).map_err(|error| self.named(error))?))
     }
 
-    /// Whether a process that lives has announced that it does `what`. `None` where nobody can tell, as for
-    /// [`Space::announce`].
+    /// Whether a living process has announced that it does `what`. `None` for the spaces for which [`Space::announce`]
+    /// returns it.
     ///
     /// # Errors
     ///

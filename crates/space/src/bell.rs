@@ -36,9 +36,9 @@ pub struct Bell {
 /// Whose calls it is rung for.
 #[derive(Debug)]
 enum Inner {
-    /// Those of an engine here.
+    /// The waiters of an engine in this process.
     Here(tupelo_engine::Bell),
-    /// Those that wait elsewhere.
+    /// The waiters of a space that is elsewhere.
     There(Box<dyn tupelo_protocol::Bell>),
 }
 
@@ -127,7 +127,8 @@ impl Bell {
         }
     }
 
-    /// Says that the owner does not wait any more, until it listens or sleeps again: somebody else then keeps the time.
+    /// Says that the owner does not wait any more, until it listens or sleeps again: another thread then keeps the
+    /// time.
     pub fn rest(&self) {
         match &self.inner {
             Inner::Here(bell) => bell.rest(),
@@ -140,7 +141,7 @@ impl Bell {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; the errors of the memory.
     pub fn look(&self) -> Result<Vec<u32>, Error> {
         self.space.require_open()?;
         match &self.inner {
@@ -149,8 +150,8 @@ impl Bell {
         }
     }
 
-    /// As [`Bell::look`], for an owner of whose waiters one has waited long enough: also what a process held that died just
-    /// now comes to those in line first (rule L5).
+    /// As [`Bell::look`], for an owner with a waiter that has waited long enough. Tuples that a process held that died
+    /// just now also reach the first in line (rule L5).
     ///
     /// # Errors
     ///

@@ -13,8 +13,9 @@ use crate::heartbeat::{Beat, Beaten, KeepAlive};
 use crate::remote::claim::RemoteClaim;
 use crate::wait::{Lifted, Outcome, Place, Waiter, lift};
 
-/// A tuple in this process's hands until it is [`done`](Claim::done) with. It goes back to its old place if the claim
-/// is [aborted](Claim::abort) or dropped, if the process dies, or if it is silent for longer than its `ttl`.
+/// A claimed tuple, held until it is [`done`](Claim::done). It goes back to its old place if the claim is
+/// [aborted](Claim::abort) or dropped. It also goes back if the process dies, or is silent for longer than the claim's
+/// `ttl`.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -36,9 +37,9 @@ use crate::wait::{Lifted, Outcome, Place, Waiter, lift};
 pub struct Claim {
     held: Held,
     ttl: Duration,
-    /// What appears with `done` (rule K4); as a rule nothing. Not for one that is elsewhere: what is put under it is there, and
-    /// a lock must not be held while somebody waits who may need the lock of an interpreter. Locked also while the claim is settled, so that what is put
-    /// at that moment either appears or is refused.
+    /// The tuples that appear with `done` (rule K4); as a rule none. Not for a claim that is elsewhere: its tuples are
+    /// there. No lock is held while a caller waits that may need the lock of an interpreter. Locked also while the
+    /// claim is settled, so that a concurrent put either appears or is refused.
     puts: Mutex<Vec<Tuple>>,
 }
 
@@ -83,7 +84,7 @@ impl Beat for RemoteRenewal {
     }
 }
 
-/// Refuses terms under which nobody could claim anything.
+/// Refuses terms under which no claim could succeed.
 fn require_attempts(terms: &ClaimTerms) -> Result<(), Error> {
     if terms.attempts_max != Some(0) {
         return Ok(());
@@ -99,7 +100,8 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What a space says, as in [`Space::try_take`]. What `sink` says: the tuple is back, and no attempt was counted. [`Error::Misuse`] for `attempts_max` 0.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`: the tuple is back, and no attempt was
+    /// counted. [`Error::Misuse`] for `attempts_max` 0.
     pub fn try_claim<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -145,9 +147,9 @@ impl Space {
         Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())
     }
 
-    /// Gets in line to claim a match on `terms`, by [`Waiter::finish_claim`]. What is handed over is kept for its `ttl`, and
-    /// at least a tenth of a second; if this process has not picked it up by then, it goes to the next in line, and this waiter
-    /// is behind all others (rule K2).
+    /// Gets in line to claim a match on `terms`, by [`Waiter::finish_claim`]. A tuple that is handed over is kept for
+    /// its `ttl`, and at least a tenth of a second. If this process has not picked it up by then, it goes to the next
+    /// in line. This waiter is then behind all others (rule K2).
     ///
     /// # Errors
     ///
@@ -162,12 +164,12 @@ impl Space {
         Ok(Waiter::new(self, engine.claimant(template, terms.ttl)?))
     }
 
-    /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
-    /// (rule K5); the oldest of each shape first.
+    /// Shows the matches whose last attempt has failed to `sink`, with the reasons (rule K5); the oldest of each shape
+    /// first.
     ///
     /// # Errors
     ///
-    /// What a space says, as in [`Space::try_take`]. What `sink` says.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`.
     pub fn dead<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -177,12 +179,11 @@ impl Space {
         lift(engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller)))
     }
 
-    /// Puts the dead tuples that match back at their old places, as if nobody had tried yet (rule K5). Returns how
-    /// many.
+    /// Puts the dead tuples that match back at their old places, with no attempt counted (rule K5). Returns how many.
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceFull`], [`Error::TransactionTooBig`], and what a space says: none was put back.
+    /// [`Error::SpaceFull`], [`Error::TransactionTooBig`], and the errors of the space: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         let Some(engine) = self.local() else { return self.requeue_remotely(template) };
         Ok(engine.requeue(template)?)
@@ -190,7 +191,7 @@ impl Space {
 }
 
 impl Waiter {
-    /// Claims the tuple that [`Waiter::wait`] announced to a waiter that wants to take, without waiting: if there is no
+    /// Claims the tuple that [`Waiter::wait`] announced to a waiter that wants to take, without waiting. If there is no
     /// tuple, or not any more ([`Space::claimant`]), the waiter is in line.
     ///
     /// # Errors
@@ -250,8 +251,8 @@ impl Claim {
         self.held.space()
     }
 
-    /// The number of the claim: greater than that of every earlier one in the space (rule K1). What the holder
-    /// writes elsewhere can carry it, so that a late writer is known.
+    /// The number of the claim: greater than that of every earlier one in the space (rule K1). The holder's writes to
+    /// other systems can carry it, so that a late write is recognised.
     pub fn fence(&self) -> u64 {
         match &self.held {
             Held::Here(claim) => claim.fence(),
@@ -289,17 +290,17 @@ impl Claim {
         }
     }
 
-    /// What was put so far, for a claim that is open and stays so, but for who has the lock.
+    /// The tuples that were put so far, for a claim that is open and stays so, but for the owner of the lock.
     fn puts(&self) -> Result<MutexGuard<'_, Vec<Tuple>>, Error> {
-        // First: in the child of a fork the lock may be one that another thread of its parent had.
+        // First: in the child of a fork another thread of the parent may have had the lock.
         self.held.require_open()?;
         let puts = self.puts.lock().unwrap_or_else(PoisonError::into_inner);
         self.held.require_open()?;
         Ok(puts)
     }
 
-    /// Discards what was put under the claim, which goes on: for a holder whose results never fit into the space, and
-    /// who has something smaller to say. Returns how many tuples that were; none if the claim has ended.
+    /// Discards the tuples that were put under the claim, which goes on. For a holder whose results never fit into the
+    /// space, and that has a smaller answer. Returns how many tuples that were; none if the claim has ended.
     pub fn discard_puts(&self) -> usize {
         match &self.held {
             Held::Here(_) => self.puts().map_or(0, |mut puts| puts.drain(..).count()),
@@ -307,13 +308,13 @@ impl Claim {
         }
     }
 
-    /// Consumes the tuple; what was put under the claim appears at the same moment.
+    /// Consumes the tuple; the tuples that were put under the claim appear at the same moment.
     ///
     /// # Errors
     ///
-    /// [`Error::ClaimLost`]: nothing was put, and the tuple is back or somebody else's (rule K3). As
-    /// [`Space::put_all`]: nothing was put, and the tuple is still claimed. [`Error::Misuse`] if the claim was done
-    /// or aborted before.
+    /// [`Error::ClaimLost`]: nothing was put, and the tuple is back or another holder's (rule K3). As
+    /// [`Space::put_all`]: nothing was put, and the tuple is still claimed. [`Error::Misuse`] if the claim was done or
+    /// aborted before.
     pub fn done(&self) -> Result<(), Error> {
         self.space().require_open()?;
         self.space().patiently(|| {
@@ -331,8 +332,8 @@ impl Claim {
         })
     }
 
-    /// Puts the tuple back at its old place (rule K2), or with the dead letters after its last attempt (rule K5);
-    /// discards what was put under the claim.
+    /// Puts the tuple back at its old place (rule K2), or with the dead letters after its last attempt (rule K5).
+    /// Discards the tuples that were put under the claim.
     ///
     /// # Errors
     ///
@@ -349,8 +350,9 @@ impl Claim {
         Ok(())
     }
 
-    /// Puts the tuple back at its old place as if it had never been claimed: no attempt is counted, and what was put under
-    /// the claim is discarded. For who holds a tuple for a caller that has not got it, as a server does.
+    /// Puts the tuple back at its old place as if it had never been claimed. No attempt is counted, and the tuples that
+    /// were put under the claim are discarded. For a program that holds a tuple for a caller that has not got it, as a
+    /// server does.
     ///
     /// # Errors
     ///
@@ -381,7 +383,7 @@ impl Claim {
         }
     }
 
-    /// As [`Claim::extend`], and never shortens it: for who renews it beside others.
+    /// As [`Claim::extend`], and never shortens it: for a program that renews it beside others.
     ///
     /// # Errors
     ///
@@ -411,8 +413,8 @@ impl Claim {
         self.ttl
     }
 
-    /// Renews the claim, and does so again by a thread of its own as long as the returned guard lives. One that was extended
-    /// beyond that stays so.
+    /// Renews the claim, and does so again by a thread of its own as long as the returned guard lives. A claim that was
+    /// extended beyond that stays so.
     ///
     /// # Errors
     ///

@@ -14,20 +14,20 @@ use crate::error::Error;
 use crate::heartbeat::Heart;
 use crate::url::{Address, Place};
 
-/// How a space is opened, and what a new one may hold.
+/// How a space is opened, and the limits of a new one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// Create the space if there is none. Default: true.
     pub create: bool,
-    /// Begin with an empty space, whatever was there. Processes that use the old one keep it. Not without `create`.
+    /// Begin with an empty space, even if one exists. Processes that use the old one keep it. Not without `create`.
     /// Default: false.
     pub fresh: bool,
     /// The most memory that a new space may use for tuples, in bytes. Default: 256 MiB.
     pub size_bytes: u64,
     /// The most tuples that a new space may hold, from 1 on. Default: `None`, as many as fit.
     pub tuples_max: Option<u64>,
-    /// What becomes of a put for which a new space has no room (rule B1). Default: [`WhenFull::Error`]. A space that is
-    /// there keeps its limits, and this.
+    /// The policy of a new space for a put without room (rule B1). Default: [`WhenFull::Error`]. An existing space
+    /// keeps its limits, and its policy.
     pub when_full: WhenFull,
 }
 
@@ -43,7 +43,7 @@ impl ConnectOptions {
         Engine::reserve_bytes(self.size_bytes) as u64
     }
 
-    /// Refuses what makes no sense, whatever is there.
+    /// Refuses contradictory options, whether or not the space exists.
     fn require_sense(&self) -> Result<(), Error> {
         if self.fresh && !self.create {
             return Err(Error::Misuse {
@@ -73,7 +73,7 @@ impl Default for ConnectOptions {
     }
 }
 
-/// The limits that somebody counts on; `None`: whatever they are.
+/// The limits that the caller asks for; `None`: any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsAsked {
     /// As [`ConnectOptions::size_bytes`].
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Space {
 /// The `mem://` spaces of a process, by name. They live as long as the process, or until removed.
 type Private = HashMap<String, Arc<Engine>>;
 
-/// Those of this process: the child of a fork has a copy of its parent's, which it must not use.
+/// The spaces of this process: the child of a fork has a copy of its parent's, which it must not use.
 static PRIVATE: Own<Private> = Own::new();
 
 /// Locked for a moment only, never while a space is made.
@@ -143,9 +143,10 @@ impl Space {
     ///
     /// [`Error::ConnectionLost`] if there is no server, [`Error::VersionMismatch`] also if it speaks another version.
     ///
-    /// [`Error::Misuse`] for what is no such URL, and for options that contradict each other; [`Error::SpaceNotFound`] if
-    /// there is none and `create` is false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
-    /// can not be used, [`Error::SpaceFull`] if a new one finds no room.
+    /// * [`Error::Misuse`] for a text that is no such URL, and for options that contradict each other.
+    /// * [`Error::SpaceNotFound`] if there is none and `create` is false.
+    /// * [`Error::AccessDenied`], [`Error::VersionMismatch`], [`Error::SpaceCorrupted`] for a space that cannot be used.
+    /// * [`Error::SpaceFull`] if a new one finds no room.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
         let Address { place, size_bytes } = Address::parse(url)?;
         let size_bytes = size_bytes.unwrap_or(options.size_bytes);
@@ -171,7 +172,8 @@ impl Space {
         Ok(space)
     }
 
-    /// Refuses limits other than those that the space was created with. For who asks for some, and opens a space that
+    /// Refuses limits other than those that the space was created with. For a caller that asks for some, and opens a
+    /// space that
     /// may have been there: it keeps its own, and a program that counts on others would go wrong late. A size in the URL
     /// goes first. The limits of a server's space are not compared: the protocol does not tell them yet.
     ///
@@ -292,7 +294,7 @@ impl Space {
 
 fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
     let reserve_bytes = Engine::reserve_bytes(options.size_bytes);
-    // The size first: what a segment needs for one far beyond the maximum does not fit in a number.
+    // The size first: the bytes of a segment far beyond the maximum do not fit in a number.
     if options.size_bytes > tupelo_shm::RESERVE_BYTES_MAX as u64
         || reserve_bytes > tupelo_shm::RESERVE_BYTES_MAX
     {
@@ -326,7 +328,7 @@ fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Ar
         })?;
     let engine = Arc::new(Engine::new(segment)?.named(format!("mem://{name}")));
     let mut private = private();
-    // Of several who made one meanwhile, all get that of the first.
+    // Of several callers that made one meanwhile, all get that of the first.
     if let Some(first) = existing(private.content()) {
         return Ok(first);
     }
@@ -354,12 +356,11 @@ pub(crate) fn named(error: tupelo_shm::Error, url: &str) -> Error {
     }
 }
 
-/// Removes a space. Processes that use it keep what they have until they close it; whoever connects next
-/// finds a new one.
+/// Removes a space. Processes that use it keep the old one until they close it; a later connection finds a new one.
 ///
 /// # Errors
 ///
-/// [`Error::SpaceNotFound`], [`Error::AccessDenied`], [`Error::Misuse`] for what is no URL.
+/// [`Error::SpaceNotFound`], [`Error::AccessDenied`], [`Error::Misuse`] for a text that is no URL.
 pub fn remove(url: &str) -> Result<(), Error> {
     match Address::parse(url)?.place {
         Place::Memory(name) => {
@@ -388,7 +389,7 @@ pub struct SpaceEntry {
 ///
 /// # Errors
 ///
-/// [`Error::System`] if the directory of shared memory can not be read.
+/// [`Error::System`] if the directory of shared memory cannot be read.
 pub fn spaces() -> Result<Vec<SpaceEntry>, Error> {
     let entries = Directory::default().list()?.into_iter();
     Ok(entries

@@ -15,7 +15,7 @@ pub(crate) struct Elsewhere {
     pub(crate) pending: Box<dyn Pending>,
     /// `None` for a watch.
     pub(crate) want: Option<Want>,
-    /// What a claim is made on.
+    /// The terms of a claim.
     claim: Option<ClaimTerms>,
     /// Whether a transaction waits.
     pub(crate) is_inside: bool,
@@ -50,7 +50,7 @@ impl Elsewhere {
         Self { pending, want, claim: None, is_inside: true, template: Vec::new() }
     }
 
-    /// Whether what it is handed is claimed on these terms.
+    /// Whether a tuple that is handed over is claimed on these terms.
     pub(crate) fn is_claim(&self, terms: &ClaimTerms) -> bool {
         self.claim.as_ref() == Some(terms)
     }

@@ -15,7 +15,7 @@ pub(crate) const TEMPLATE_CHARACTERS_MAX: usize = 500;
 pub enum Error {
     /// Nothing matched in time (rule O3).
     Timeout {
-        /// What was done: `take`, `read`, ….
+        /// The operation: `take`, `read`, ….
         verb: &'static str,
         /// The template, in the text notation.
         template: String,
@@ -23,23 +23,23 @@ pub enum Error {
         timeout: Duration,
         /// The space.
         url: String,
-        /// What is there instead.
+        /// Why nothing matched.
         explanation: Box<Explanation>,
     },
     /// The connection to a server was lost, or there is none.
     ConnectionLost {
-        /// What was tried, and what came of it.
+        /// The attempts, and their outcomes.
         problem: String,
         /// What to type next.
         hint: Option<String>,
-        /// Whether the call may have had its effect: nobody knows.
+        /// Whether the call may have had its effect: the answer was lost.
         may_have_happened: bool,
     },
-    /// The engine of the space can not do this.
+    /// The engine of the space cannot do this.
     Unsupported {
         /// What, and which engine.
         problem: String,
-        /// What it can, and which engine can do this.
+        /// The operations it can do, and the engine that can do this.
         hint: String,
     },
     /// What came over a connection makes no sense.
@@ -49,14 +49,14 @@ pub enum Error {
     },
     /// The call was given up while it waited for a server: its language has something to raise.
     Interrupted {
-        /// What was interrupted.
+        /// The interrupted operation.
         problem: String,
     },
-    /// The space may not, or the system can not, hold more (rule B1).
+    /// The limit of the space, or the system's memory, allows no more (rule B1).
     SpaceFull {
         /// The figures.
         problem: String,
-        /// Whether it may be otherwise when others have taken something: what is larger than the whole space never fits.
+        /// Whether there may be room when others have taken something: a tuple larger than the whole space never fits.
         may_pass: bool,
         /// Whether it is the system that has no more for the space.
         by_system: bool,
@@ -71,35 +71,35 @@ pub enum Error {
         /// The space.
         url: String,
     },
-    /// The claim ran out, or its tuple is somebody else's (rule K3).
+    /// The claim ran out, or its tuple is another holder's (rule K3).
     ClaimLost {
-        /// What is known of it.
+        /// The known details.
         problem: String,
     },
     /// The lease has ended, or its tuple was taken (rule L2).
     LeaseExpired {
-        /// What was found.
+        /// The problem that was found.
         problem: String,
-        /// Whether it is there still, in somebody's hands.
+        /// Whether the tuple still exists, and is held by another caller.
         is_held: bool,
     },
     /// The transaction's time ran out: everything is as it was before it (rules X5, X6).
     Aborted {
-        /// What it was.
+        /// The reason, in words.
         problem: String,
-        /// What it was waiting for, and where.
+        /// The template that it was waiting for, and the space.
         waited_for: Option<String>,
     },
     /// The file of the space is not this user's to use.
     AccessDenied {
         /// Whose it is.
         problem: String,
-        /// What to type next, if the one who denies it knows.
+        /// What to type next, if the refusing side knows.
         hint: Option<String>,
     },
     /// The memory of the space is damaged (rule C5).
     SpaceCorrupted {
-        /// What was found.
+        /// The problem that was found.
         problem: String,
     },
     /// A process that is stopped holds a lock.
@@ -131,19 +131,19 @@ pub enum Error {
     },
     /// A template that makes no sense.
     Template {
-        /// What is wrong with it.
+        /// The mistake.
         problem: String,
     },
     /// A call that makes no sense.
     Misuse {
-        /// What is wrong.
+        /// The mistake.
         problem: String,
         /// What would be right.
         hint: Option<String>,
     },
     /// The system refused something.
     System {
-        /// What it said.
+        /// The error of the server.
         problem: String,
     },
 }
@@ -175,7 +175,7 @@ impl Error {
         }
     }
 
-    /// With how many of `what` were given, if there were too many of those.
+    /// How many of `what` were given, if there were too many.
     #[cold]
     pub(crate) fn with_given(self, what: &str, given: usize) -> Self {
         match self {

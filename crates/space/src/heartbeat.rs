@@ -1,6 +1,6 @@
-//! Renewing claims and leases while their holder works: one thread per handle of a space, which has nothing to do
-//! with what the holder's own threads are busy with (an interpreter's lock, an event loop). It goes on after the handle
-//! has gone, until nothing is kept alive any more; what it renews keeps what is needed for that, and no handle.
+//! Renewing claims and leases while their holder works: one thread per handle of a space. The thread is independent of
+//! the locks that the holder's own threads wait for (an interpreter's lock, an event loop). It goes on after the handle
+//! has gone, until nothing is kept alive any more. A renewed claim keeps the parts that renewals need, and no handle.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,23 +14,23 @@ use crate::error::Error;
 
 /// Something that has to be renewed from time to time.
 pub(crate) trait Beat: Send + Sync {
-    /// Renews it, without waiting for who is stopped: others have to be renewed, too.
+    /// Renews it, without waiting for a stopped process: others have to be renewed, too.
     fn beat(&self) -> Beaten;
 }
 
-/// What a renewal came to.
+/// The outcome of a renewal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beaten {
     /// It was made, or failed: the next one is due in its time.
     Renewed,
-    /// Somebody stays where it has to be made: the next one is due soon.
+    /// A process stays where the renewal has to be made: the next one is due soon.
     Later,
     /// There is nothing left to renew.
     Ended,
 }
 
-/// When a renewal is tried again that could not be made; each time that it can not, it is twice as late as the time before,
-/// until that is an eighth of the time between two renewals. Finding out that somebody stays inside has its price.
+/// When a failed renewal is tried again. Each failure doubles the delay, up to an eighth of the time between two
+/// renewals. Finding out that a process stays inside has its price.
 const LATER: Duration = Duration::from_millis(5);
 
 /// The renewals of one handle, and the thread that makes them once there is one.
@@ -48,7 +48,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// By their numbers: who ends one of ten thousand does not look at all.
+    /// By their numbers: ending one of ten thousand does not look at all of them.
     beats: HashMap<u64, Renewal>,
     next_number: u64,
     has_thread: bool,
@@ -62,7 +62,7 @@ struct Renewal {
     what: Arc<dyn Beat>,
     every: Duration,
     due: Instant,
-    /// When it is tried again if it can not be made now.
+    /// When it is tried again if it cannot be made now.
     later: Duration,
 }
 
@@ -149,7 +149,7 @@ impl State {
         self.is_orphan && self.beats.is_empty()
     }
 
-    /// Notes what a renewal that was due at `now` came to; its guard may have gone meanwhile.
+    /// Notes the outcome of a renewal that was due at `now`; its guard may have gone meanwhile.
     fn note(&mut self, number: u64, beaten: Beaten, now: Instant) {
         let Some(beat) = self.beats.get_mut(&number) else { return };
         match beaten {
@@ -184,7 +184,7 @@ impl Shared {
                 .map(|(number, beat)| (*number, Arc::clone(&beat.what)))
                 .collect();
             drop(state);
-            // Without the lock: whoever lets go of a claim must not wait for the others' renewals.
+            // Without the lock: a thread that lets go of a claim must not wait for the others' renewals.
             let beaten: Vec<(u64, Beaten)> =
                 due.into_iter().map(|(number, what)| (number, what.beat())).collect();
             state = self.lock();
@@ -258,7 +258,7 @@ mod tests {
         drop(first);
         (0..3).for_each(|_| told_too.recv_timeout(FORGOTTEN).unwrap());
         drop(second);
-        // Nothing holds what was renewed, neither the guards nor the thread: the other end is gone.
+        // Nothing holds the renewed object, neither the guards nor the thread: the other end is gone.
         for told in [told, told_too] {
             while told.recv_timeout(FORGOTTEN).is_ok() {}
             assert_eq!(told.recv_timeout(FORGOTTEN), Err(RecvTimeoutError::Disconnected));

@@ -143,7 +143,7 @@ impl Lease {
         }
     }
 
-    /// As [`Lease::renew`], and never shortens it: for who renews it beside others.
+    /// As [`Lease::renew`], and never shortens it: for a program that renews it beside others.
     ///
     /// # Errors
     ///
@@ -169,8 +169,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`Error::LeaseExpired`] if it is not there any more, or somebody has it in hands: claimed, taken in an open
-    /// transaction, or handed to a blocked take. Nothing has changed then, and its lease goes on.
+    /// [`Error::LeaseExpired`] if the tuple is gone, or held: claimed, taken in an open transaction, or handed to a
+    /// blocked take. Nothing has changed then, and its lease goes on.
     pub fn cancel(&self) -> Result<(), Error> {
         self.space.require_open()?;
         match &self.held {
@@ -179,8 +179,8 @@ impl Lease {
         }
     }
 
-    /// Renews the lease, and does so again by a thread of its own as long as the returned guard lives, whatever becomes of
-    /// this handle and the space's. One that was renewed for longer stays so.
+    /// Renews the lease, and does so again by a thread of its own as long as the returned guard lives. This goes on
+    /// after this handle and the space's handle have gone. A lease that was renewed for longer stays so.
     ///
     /// # Errors
     ///

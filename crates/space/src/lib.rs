@@ -1,8 +1,7 @@
 //! Tupelo: a shared bag of tuples for programs that work together.
 //!
-//! Put a tuple in, and any process on this machine can read it or take it by describing what it looks
-//! like. A space opens by URL: `shm://name` is shared memory, without a daemon; `mem://name` is for the
-//! threads of one process.
+//! Put a tuple into a space, and any process on this machine can read or take it. A template describes the tuple. A
+//! space opens by URL: `shm://name` is shared memory, without a daemon; `mem://name` is for the threads of one process.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,8 +1,8 @@
 //! In line in several spaces at once: how a search waits (rules O10, T5, T6).
 //!
 //! Each space has signals of its own memory, so a search has a bell in each, and sleeps until the socket of one is
-//! readable. Whatever the spaces hand over meanwhile, one tuple is picked up; the other places are given up, as by a
-//! caller who is cancelled.
+//! readable. Whatever the spaces hand over meanwhile, one tuple is picked up. The other places are given up, as by a
+//! cancelled caller.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub struct Line {
     begin: Instant,
 }
 
-/// Where a search is not in line yet, and what it gets in line with.
+/// Where a search is not in line yet, and the means to get in line.
 #[derive(Debug)]
 struct Rest {
     /// The numbers of the spaces, in the order in which they are asked.
@@ -90,25 +90,25 @@ impl Line {
         Ok(true)
     }
 
-    /// The number of each space that it is in line in, as the search lists them, and its place there: for who has a
-    /// [`Bell`] in each already.
+    /// The number of each space that it is in line in, as the search lists them, and its place there. For a caller that
+    /// has a [`Bell`] in each already.
     pub fn places(&self) -> impl Iterator<Item = (usize, &Waiter)> {
         self.places.iter().map(|(number, waiter)| (*number, waiter))
     }
 
-    /// How long it has been in line.
+    /// The time that it has been in line.
     pub fn waited(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// Picks up a tuple, if a space has handed one over, and gives up all other places: a second one that was handed
-    /// over goes back (rule T5). If there is none, it stays in line, and is so in all spaces from then on: the match for
-    /// which it went no further was put by a process that died before that was certain.
+    /// Picks up a tuple, if a space has handed one over, and gives up all other places. A second tuple that was handed
+    /// over goes back (rule T5). If there is no tuple, it stays in line, and from then on in all spaces. The match that
+    /// had ended its getting in line was put by a process that died before the put was certain.
     ///
     /// # Errors
     ///
-    /// What `sink` says; then the tuple of a take is back or gone as in [`Space::try_take`]. What a space says. In line
-    /// nowhere then.
+    /// The error of `sink`; then the tuple of a take is back or gone as in [`Space::try_take`]. The errors of the
+    /// space. In line nowhere then.
     ///
     /// # Panics
     ///
@@ -134,7 +134,7 @@ impl Line {
     ) -> Result<Option<Found<R>>, E> {
         assert!(!self.places.is_empty(), "a search finds one tuple");
         let (time, in_line) = (self.waited(), self.places.len());
-        // What is not put back into its place at the end is given up: after an error, and after the first tuple.
+        // A place that is not put back at the end is given up: after an error, and after the first tuple.
         let places = std::mem::take(&mut self.places);
         let mut kept = Vec::with_capacity(in_line);
         for (place, waiter) in places {
@@ -156,13 +156,13 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if a space was closed meanwhile; [`Error::Misuse`] in a fork of the process that got in line;
-    /// [`Error::LimitExceeded`] and [`Error::System`] if there can be no more bells; what the memory says.
+    /// [`Error::SpaceClosed`] if a space was closed meanwhile. [`Error::Misuse`] in a fork of the process that got in
+    /// line. [`Error::LimitExceeded`] and [`Error::System`] if there can be no more bells. The errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait_by(|bells| bells.wait(timeout, Bell::last_look))
     }
 
-    /// As [`Line::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
+    /// As [`Line::wait`], by a caller that has more time than `part` ([`Waiter::wait_part`]).
     ///
     /// # Errors
     ///
@@ -227,7 +227,7 @@ impl Bells {
 
     fn give_back(self, search: &Search) {
         for bell in &self.bells {
-            // What still comes is nothing to whoever uses them next.
+            // Later signals mean nothing to the next user of the bells.
             bell.drain();
             bell.rest();
         }
@@ -248,7 +248,7 @@ impl Bells {
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
             if left == Some(Duration::ZERO) {
-                // What is due at this moment has happened in time.
+                // Everything that is due at this moment has happened in time.
                 return self.have(last_look);
             }
             if self.bells.iter().all(Bell::listen) {
@@ -280,7 +280,7 @@ impl Bells {
         };
         match poll(&mut sockets, Some(&slice)) {
             Ok(rung) => Ok(rung == 0),
-            // The caller looks what the signal was about.
+            // The caller looks for the reason of the signal.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(Error::System { problem: format!("poll: {error}") }),
         }
@@ -309,7 +309,7 @@ mod tests {
         spaces[2].put(&fields!["job", 1]).unwrap();
         assert!(line.wait(Some(Duration::from_secs(60))).unwrap());
         assert_eq!(line.finish_now(sink).unwrap().unwrap().place, 2);
-        // What is there already in the spaces that follow is picked up at once.
+        // A tuple that the following spaces have already is picked up at once.
         let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
         spaces[1].put(&fields!["stop"]).unwrap();
         assert_eq!(line.finish_now(sink).unwrap().unwrap().place, 1);

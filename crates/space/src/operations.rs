@@ -14,7 +14,7 @@ use tupelo_protocol::Action;
 impl Space {
     /// Stores a tuple. When it returns, every later operation sees the tuple (rule O2).
     ///
-    /// In a space created with [`WhenFull::Wait`](crate::WhenFull::Wait) it waits for room, for ever; so do `put_all`,
+    /// In a space created with [`WhenFull::Wait`](crate::WhenFull::Wait) it waits for room, for ever. So do `put_all`,
     /// `put_if_absent`, their likes with terms, and the end of a claim. [`Space::when_room`] has a time limit,
     /// [`Space::at_once`] never waits.
     ///
@@ -83,11 +83,13 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What a space says: [`Error::SpaceClosed`], [`Error::Stalled`], [`Error::SpaceCorrupted`]; then nothing was removed.
+    /// The errors of the space: [`Error::SpaceClosed`], [`Error::Stalled`], [`Error::SpaceCorrupted`]; then nothing was
+    /// removed.
     ///
-    /// What `sink` says. The tuple goes back (rule V3) if it is large, or has a field that its language may have no like of
-    /// ([`represents`](crate::represents)). Any other may be gone: it is removed before the sink sees it, so let a sink refuse
-    /// for what it can not represent, and for nothing else. Who has to look first claims ([`Space::try_claim`]).
+    /// The error of `sink`. The tuple goes back (rule V3) if it is large, or has a field that its language may not
+    /// represent ([`represents`](crate::represents)). Any other tuple may be gone: it is removed before the sink sees
+    /// it. So let a sink refuse only a tuple that it cannot represent. To look first, claim the tuple
+    /// ([`Space::try_claim`]).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -109,7 +111,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What a space says, as in [`Space::try_take`]. What `sink` says.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -131,7 +133,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the call had no effect. What a space says, and what `sink` says, as in [`Space::try_take`].
+    /// [`Error::Timeout`]: the call had no effect. The errors of the space and of `sink`, as in [`Space::try_take`].
     pub fn take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -151,7 +153,7 @@ impl Space {
     }
 
     /// Removes a match and gives it to `sink`, as [`Space::try_take`]; if there is none, gets in line for it, as
-    /// [`Space::waiter`] (rule O3). For callers who wait in their own manner.
+    /// [`Space::waiter`] (rule O3). For callers that wait in their own manner.
     ///
     /// # Errors
     ///
@@ -196,7 +198,7 @@ impl Space {
     }
 
     /// Copies a match and gives it to `sink`, as [`Space::try_read`]; if there is none, gets in line for one, as
-    /// [`Space::waiter`] (rule O3). For callers who wait in their own manner.
+    /// [`Space::waiter`] (rule O3). For callers that wait in their own manner.
     ///
     /// # Errors
     ///
@@ -228,8 +230,8 @@ impl Space {
         found.ok_or_else(|| self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
-    /// The error of a call that waited in vain: always [`Error::Timeout`], also where looking for the reason fails, as in a
-    /// space of which a stopped process has a lock.
+    /// The error of a call that waited in vain: always [`Error::Timeout`]. The reason may not be found, as when a
+    /// stopped process has a lock of the space; the error is the same.
     #[cold]
     pub fn timeout(
         &self,
@@ -251,17 +253,17 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What the memory says.
+    /// The errors of the memory.
     pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         let Some(engine) = self.local() else { return self.count_remotely(template) };
         Ok(engine.count(template)?)
     }
 
-    /// Whether a match is there, or held by somebody who may give it back (rule O9).
+    /// Whether there is a match, or one that is held and may be given back (rule O9).
     ///
     /// # Errors
     ///
-    /// What the memory says.
+    /// The errors of the memory.
     pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
         let Some(engine) = self.local() else { return self.present_remotely(template) };
         Ok(engine.present(template)?)
@@ -271,7 +273,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What a space says, as in [`Space::try_take`]. What `sink` says.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`.
     pub fn read_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -289,9 +291,9 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::TransactionTooBig`], and what a space says: nothing was removed. What `sink` says: nothing was removed
-    /// either, if a tuple is large or has a field that its language may have no like of; else the tuples are back, as
-    /// new ones.
+    /// [`Error::TransactionTooBig`], and the errors of the space: nothing was removed. The error of `sink`: nothing was
+    /// removed either, if a tuple is large or has a field that its language may not represent. Otherwise the tuples are
+    /// back, as new ones.
     pub fn take_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -332,9 +334,9 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// As [`Space::put`]: nothing changed. What `sink` says: nothing changed, if the old tuple is large or has a field that its
-    /// language may have no like of; the sink then gets a copy before, perhaps of several tuples that others take.
-    /// Else the swap has happened.
+    /// As [`Space::put`]: nothing changed. The error of `sink`: nothing changed, if the old tuple is large or has a
+    /// field that its language may not represent. The sink then gets a copy before, perhaps of several tuples that
+    /// others take. Otherwise the swap has happened.
     pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -412,7 +414,7 @@ enum ScanInner {
 }
 
 impl Scan {
-    /// Refuses if the space was closed meanwhile: what was fetched before is not to be shown after.
+    /// Refuses if the space was closed meanwhile: data fetched before must not be shown after.
     ///
     /// # Errors
     ///

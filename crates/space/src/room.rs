@@ -16,16 +16,16 @@ impl Space {
         }
     }
 
-    /// A handle of the same space whose puts never wait for room, also where the space was created so that they do:
-    /// for callers who wait in their own manner, with [`Space::room`].
+    /// A handle of the same space whose puts never wait for room, also if the space was created with that policy. For
+    /// callers that wait in their own manner, with [`Space::room`].
     #[must_use]
     pub fn at_once(&self) -> Self {
         Self { waits: false, ..self.clone() }
     }
 
     /// Gets in line for room. [`Waiter::wait`] returns true when it is worth trying, also in vain: try with
-    /// [`Waiter::in_turn`], and wait again. Who is in line is served first come first served: no other put takes the
-    /// room that was made for it. Dropped, it leaves the line, and the next one is told.
+    /// [`Waiter::in_turn`], and wait again. Blocked puts are served in FIFO order: no other put takes the room that was
+    /// made for the first. Dropped, it leaves the line, and the next one is told.
     ///
     /// ```
     /// # use tupelo::*;
@@ -48,8 +48,8 @@ impl Space {
         Ok(Waiter::new(self, engine.room()?))
     }
 
-    /// Runs `put`, any verb that may find the space full, until it finds room, waiting for that up to `timeout`
-    /// (`None`: for ever), whatever the space was created for. `put` gets a handle that does not wait itself.
+    /// Runs `put`, any verb that may find the space full, until it finds room, whatever the policy of the space. It
+    /// waits for room up to `timeout` (`None`: for ever). `put` gets a handle that does not wait itself.
     ///
     /// ```
     /// # use std::time::Duration;

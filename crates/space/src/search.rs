@@ -1,4 +1,4 @@
-//! Searching: a match that is in one of several spaces, nobody knows which (rule O10).
+//! Searching: a match that is in one of several spaces, without knowing which (rule O10).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,9 +16,9 @@ use crate::error::Error;
 use crate::line::{Bells, Line};
 use crate::wait::Want;
 
-/// Most spaces of a search (rule B2): whoever waits has a socket in each.
+/// Most spaces of a search (rule B2): each waiting search has a socket in each.
 pub const SEARCHED_MAX: usize = 256;
-/// Most kinds of templates whose successes are remembered (rule B2). Those that come later are not.
+/// Most kinds of templates whose successes are remembered (rule B2). Later kinds are not.
 const KINDS_MAX: usize = 1_024;
 
 /// Which space a search looks into first.
@@ -27,23 +27,24 @@ pub enum Visits {
     /// The first of the list, then the others in turn.
     #[default]
     RoundRobin,
-    /// The one in which most searches of the template's kind ended so far (after Tupleware). Of equals, the one that
-    /// stands first in the list; and in the list's order as long as what differs may be chance: who reorders by the
-    /// first few searches visits more spaces than in turn where the list has the best order already (measured).
+    /// The space in which most searches of the template's kind ended so far (after Tupleware). Of equal spaces, the one
+    /// that stands first in the list. The order of the list stays until the difference is statistically significant.
+    /// Reordering by the first few searches visits more spaces than in turn if the list has the best order already
+    /// (measured).
     SuccessFactor,
 }
 
-/// What a search has found.
+/// The find of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found<R> {
-    /// What the sink made of the tuple.
+    /// The result of the sink.
     pub result: R,
     /// The place of its space in the list, from 0.
     pub place: usize,
-    /// How many looks it took. One that has to wait has looked into each space twice: before it waits, and when it
+    /// How many looks it took. A search that has to wait has looked into each space twice: before it waits, and when it
     /// gets in line there.
     pub visited: usize,
-    /// How long was waited for it; zero if it was there.
+    /// The time that was waited for it; zero if a space had it.
     pub waited: Duration,
 }
 
@@ -71,7 +72,7 @@ struct Inner {
     spaces: Vec<Space>,
     visits: Visits,
     successes: Own<Successes>,
-    /// Bells that nobody uses now: to get one takes a socket.
+    /// Idle bells: to get one takes a socket.
     idle_bells: Own<Vec<Bells>>,
 }
 
@@ -128,7 +129,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// What `sink` says; then the tuple is back or gone as in [`Space::try_take`]. What a space says.
+    /// The error of `sink`; then the tuple is back or gone as in [`Space::try_take`]. The errors of the space.
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -179,12 +180,12 @@ impl Search {
         self.find((template, Want::Read), timeout, once(sink))
     }
 
-    /// Gets in line for a match in all spaces. For callers who wait in their own manner, and have looked before.
+    /// Gets in line for a match in all spaces. For callers that wait in their own manner, and have looked before.
     ///
     /// # Errors
     ///
-    /// [`Error::LimitExceeded`] at the maximum of blocked callers of a space (rule B2); what a space says. Then the
-    /// caller is in line nowhere.
+    /// [`Error::LimitExceeded`] at the maximum of blocked callers of a space (rule B2); the errors of the space. Then
+    /// the caller is in line nowhere.
     pub fn line(&self, template: &[TemplateRef<'_>], want: Want) -> Result<Line, Error> {
         Line::new(self, template, want)
     }
@@ -283,7 +284,7 @@ impl Search {
         if let Some(kind) = kind {
             let mut successes = self.successes();
             let successes = successes.content();
-            // The name last: of what it leaves equal, the shape has said the order.
+            // The name last: it decides among searches of equal shape.
             for ended in [kind.shape, kind.named].iter().filter_map(|hash| successes.get(hash)) {
                 if speaks_against_the_list(ended) {
                     order.sort_by_key(|&place| Reverse(ended[place]));
@@ -298,7 +299,7 @@ impl Search {
         let Some(kind) = kind else { return };
         let mut successes = self.successes();
         let successes = successes.content();
-        // The shape first: if there is room for one only, it is the one that serves all names.
+        // The shape first: if there is room for one count only, the shape's serves all names.
         for hash in [kind.shape, kind.named] {
             if successes.len() < KINDS_MAX || successes.contains_key(&hash) {
                 let none = || vec![0; self.inner.spaces.len()];
@@ -308,7 +309,7 @@ impl Search {
         }
     }
 
-    /// Bells that nobody uses now. Those of its parent are not the child's of a fork.
+    /// Idle bells. The bells of its parent are not the child's of a fork.
     pub(crate) fn idle_bells(&self) -> MutexGuard<'_, Slot<Vec<Bells>>> {
         self.inner.idle_bells.lock(|_| None)
     }
@@ -318,8 +319,8 @@ impl Search {
     }
 }
 
-/// Whether searches ended in one space so much more often than in an earlier one of the list that it can not well
-/// be chance: by more than twice the standard deviation of the difference, which is the root of their sum.
+/// Whether searches ended in one space significantly more often than in an earlier one of the list. That is more than
+/// twice the standard deviation of the difference, which is the root of their sum.
 fn speaks_against_the_list(ended: &[u32]) -> bool {
     let mut least = u64::MAX;
     ended.iter().map(|&count| u64::from(count)).any(|count| {

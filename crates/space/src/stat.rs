@@ -1,4 +1,4 @@
-//! What is in a space, for people and programs.
+//! The contents of a space, for people and programs.
 
 use tupelo_engine::{Blocked, ClaimStat, SubscriptionStat, TransactionStat, WhenFull};
 use tupelo_tuple::Shape;
@@ -23,15 +23,15 @@ pub struct Stat {
     pub when_full: WhenFull,
     /// Tuples that were dropped for others so far.
     pub dropped: u64,
-    /// Blocked callers, with those that wait for room.
+    /// Blocked callers, including callers that wait for room.
     pub waiters: u64,
     /// Callers that wait for room.
     pub waiting_for_room: u64,
     /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
     pub where_errors: u64,
-    /// Who is told of what happens (rule N1).
+    /// The subscriptions (rule N1).
     pub subscriptions: Vec<SubscriptionStat>,
-    /// Open transactions that have taken or read something here. What they are going to put, nobody sees.
+    /// Open transactions that have taken or read something here. Their future puts are not visible.
     pub transactions: Vec<TransactionStat>,
     /// The processes that use the space.
     pub processes: Vec<ProcessStat>,
@@ -44,7 +44,7 @@ pub struct Stat {
 pub struct ProcessStat {
     /// Its process id.
     pub pid: u32,
-    /// Whether it still runs; if not, nobody has cleaned up after it yet.
+    /// Whether it still runs; if not, no process has cleaned up after it yet.
     pub alive: bool,
 }
 
@@ -59,13 +59,13 @@ pub struct ShapeStat {
     pub bytes: u64,
     /// Blocked callers whose template selects this shape alone.
     pub waiting: u64,
-    /// Who has claimed tuples of this shape.
+    /// The claimants of tuples of this shape.
     pub claims: Vec<ClaimStat>,
     /// Tuples whose last attempt has failed (rule K5).
     pub dead: u64,
     /// Tuples that are not visible yet (rule L3).
     pub delayed: u64,
-    /// Tuples whose lease ends (rule L1), wherever they are: also those that are claimed, dead, or not visible yet.
+    /// Tuples whose lease ends (rule L1), wherever they are: also claimed, dead, or not yet visible ones.
     pub leased: u64,
     /// Tuples that open transactions have taken (rule X3).
     pub in_transactions: u64,
@@ -80,8 +80,8 @@ pub struct ShapeStat {
 }
 
 impl Space {
-    /// The callers that wait for a tuple, to take or to read it: why they do is what [`Space::explain`] tells of their
-    /// templates. Those whose template has a condition look themselves, and are not among them.
+    /// The callers that wait for a tuple, to take or to read it: [`Space::explain`] of their templates tells why.
+    /// Callers whose template has a condition look themselves, and are not among them.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Space {
         Ok(engine.blocked()?)
     }
 
-    /// What is in the space.
+    /// The contents of the space.
     ///
     /// # Errors
     ///

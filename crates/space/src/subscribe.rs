@@ -12,9 +12,9 @@ use crate::error::Error;
 use crate::remote::subscription::RemoteSubscription;
 use crate::wait::{Lifted, lift};
 
-/// Somebody who is told of each event of the tuples that match a template, once and in the space's order (rule N1),
-/// also of those that happen while it is busy: so many events wait for it, and it is told how many it has missed (N2).
-/// Dropped, it ends; it ends with its process, too.
+/// A subscriber is told of each event of the tuples that match a template, once and in the space's order (rule N1).
+/// Events that happen while it is busy wait for it, up to the size of its buffer; it is told how many it has missed
+/// (N2). Dropped, it ends; it ends with its process, too.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -55,9 +55,10 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] for a buffer of no events, or no kinds of events. [`Error::SpaceFull`] if there is no room
-    /// for the buffer; [`Error::LimitExceeded`] beyond [`EVENTS_MAX`](crate::EVENTS_MAX),
-    /// [`EVENT_BYTES_MAX`](crate::EVENT_BYTES_MAX), or at the maximum of subscriptions and blocked callers (B2).
+    /// * [`Error::Misuse`] for a buffer of no events, or no kinds of events.
+    /// * [`Error::SpaceFull`] if there is no room for the buffer.
+    /// * [`Error::LimitExceeded`] beyond [`EVENTS_MAX`](crate::EVENTS_MAX), [`EVENT_BYTES_MAX`](crate::EVENT_BYTES_MAX),
+    ///   or at the maximum of subscriptions and blocked callers (B2).
     pub fn subscribe(
         &self,
         template: &[TemplateRef<'_>],
@@ -89,13 +90,13 @@ impl Space {
 }
 
 impl Subscription {
-    /// The oldest event that waits, as `sink` makes it; `None` if none does. Does not wait. What the sink refuses is
-    /// gone, too: it was told.
+    /// The oldest event that waits, as `sink` makes it; `None` if none does. Does not wait. An event that the sink
+    /// refuses is gone, too: it was told.
     ///
     /// # Errors
     ///
     /// [`Error::LimitExceeded`], once, for tuples that are larger than the buffer: their events count as missed.
-    /// [`Error::Misuse`] in a fork of the process that subscribed. What a space says. What `sink` says.
+    /// [`Error::Misuse`] in a fork of the process that subscribed. The errors of the space. The error of `sink`.
     pub fn try_next<R, E: From<Error>>(
         &self,
         sink: impl FnOnce(Event<'_>) -> Result<R, E>,
@@ -140,7 +141,7 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; the errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
         match &self.inner {
@@ -149,7 +150,8 @@ impl Subscription {
         }
     }
 
-    /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`](crate::Waiter::wait_part)).
+    /// As [`Subscription::wait`], by a caller that has more time than `part`
+    /// ([`Waiter::wait_part`](crate::Waiter::wait_part)).
     ///
     /// # Errors
     ///

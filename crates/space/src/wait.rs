@@ -11,16 +11,16 @@ use crate::connect::Space;
 pub(crate) use crate::elsewhere::Elsewhere;
 use crate::error::Error;
 
-/// What a blocked caller wants with the match.
+/// A blocked caller's use of the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Remove it: of all who wait for one tuple, the first in line gets it (rule T3).
+    /// Remove it: of all callers that wait for one tuple, the first in line gets it (rule T3).
     Take,
-    /// Copy it: everyone who waits gets a copy.
+    /// Copy it: every waiting caller gets a copy.
     Read,
 }
 
-/// What a watcher is told of.
+/// The news that a watcher waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
     /// A match was put.
@@ -51,7 +51,7 @@ pub(crate) enum Place {
 /// Longest wait elsewhere between two looks whether the handle was closed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// What became of a call that gets in line for what is not there.
+/// The outcome of a call that gets in line if there is no match.
 #[derive(Debug)]
 pub enum Outcome<R, W = Waiter> {
     /// There was a match.
@@ -119,22 +119,22 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; [`Error::Misuse`] in a fork of the process that got in line;
-    /// what the memory says.
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; [`Error::Misuse`] in a fork of the process that got
+    /// in line; the errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
         let happened = match &self.inner {
             Place::Local(waiter) => waiter.wait_while(timeout, || self.is_open())?,
             Place::Remote(place) => self.wait_elsewhere(&*place.pending, timeout, AtEnd::Look)?,
         };
-        // Who is refused leaves the line, and what it was handed goes back.
+        // A refused waiter leaves the line, and its tuple goes back.
         self.space.require_open()?;
         Ok(happened)
     }
 
-    /// As [`Waiter::wait`], by a caller who has more time than `part`, and looks at something else before it waits again:
-    /// whether the user has pressed Ctrl-C. The end of a part is no answer, so a process that was stopped while it cleaned
-    /// up after a dead one does not end the call (rule L5). The last part is a [`wait`](Waiter::wait).
+    /// As [`Waiter::wait`], by a caller that has more time than `part`. The caller looks at something else before it
+    /// waits again, such as Ctrl-C. The end of a part is no answer, so a process that was stopped while it cleaned up
+    /// after a dead one does not end the call (rule L5). The last part is a [`wait`](Waiter::wait).
     ///
     /// # Errors
     ///
@@ -166,8 +166,9 @@ impl Waiter {
         Ok(happened)
     }
 
-    /// Is handed nothing from now on. What it was handed before has come in time, and is to be picked up. So a call that ends
-    /// without a tuple has kept none from others meanwhile. Returns whether there is one; to wait again would be in vain.
+    /// Is handed nothing from now on. A tuple that was handed over before has come in time, and is to be picked up. So
+    /// a call that ends without a tuple has kept none from others meanwhile. Returns whether there is one; to wait
+    /// again would be in vain.
     ///
     /// # Errors
     ///
@@ -203,13 +204,13 @@ impl Waiter {
         }
     }
 
-    /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
-    /// waits for another, for ever. Who has a time limit takes [`Waiter::finish_now`], and waits again.
+    /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then
+    /// this waits for another, for ever. A caller with a time limit uses [`Waiter::finish_now`], and waits again.
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`]: the tuple is back. What the memory says, and what `sink` says; then the tuple of a take is
-    /// back or gone as in [`Space::try_take`].
+    /// [`Error::SpaceClosed`]: the tuple is back. The errors of the memory, and the error of `sink`; then the tuple of
+    /// a take is back or gone as in [`Space::try_take`].
     pub fn finish<R, E: From<Error>>(
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
@@ -217,7 +218,8 @@ impl Waiter {
         let mut once = sink_once(sink);
         let mut waiter = self;
         loop {
-            // First: of what a bell was rung for, or another waiter woken, this one has no signal to wait for.
+            // First: of the causes for which a bell was rung, or another waiter woken, this waiter has no signal to
+            // wait for.
             match waiter.finish_now(&mut once)? {
                 Outcome::Done(result) => return Ok(result),
                 Outcome::Waits(again) => waiter = again,
@@ -296,7 +298,7 @@ impl Waiter {
         }
     }
 
-    /// Refuses a place in line that can not be taken from: what it is handed may be a copy, which nobody can hold.
+    /// Refuses a place in line that cannot be taken from: its tuple may be a copy, which cannot be held.
     pub(crate) fn require_take(&self) -> Result<(), Error> {
         self.require_own()?;
         if self.takes() {
@@ -366,7 +368,7 @@ pub(crate) enum Lifted<E> {
 }
 
 impl<E> Lifted<E> {
-    /// What the caller's sink said.
+    /// The error of the caller's sink.
     #[cold]
     pub(crate) fn caller(error: E) -> Self {
         Self::Caller(Box::new(error))
@@ -379,7 +381,7 @@ impl<E> From<tupelo_engine::Error> for Lifted<E> {
     }
 }
 
-/// What a call of the engine came to whose sink may fail with the caller's own error.
+/// The outcome of a call of the engine whose sink may fail with the caller's own error.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "nearly always there is no error")]
 pub(crate) fn lift<R, E: From<Error>>(result: Result<R, Lifted<E>>) -> Result<R, E> {

@@ -21,11 +21,12 @@ use crate::verbs::put::{collect, refuse_terms};
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
 
-/// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
-/// it has put (rule X6).
+/// A space as a transaction sees it: the visible tuples, without the ones that it has taken, and with the ones that it
+/// has put (rule X6).
 ///
-/// The verbs are those of `Space`. Nothing of what they do is seen outside before the transaction commits. What it has
-/// taken, nobody else can read or take; what it has read, others can read and not take (X3).
+/// The verbs are those of `Space`. Their effects are not visible outside before the transaction commits. No other
+/// caller can read or take the tuples that it has taken. Others can read the tuples that it has read, and not take them
+/// (X3).
 #[pyclass(frozen, subclass, module = "tupelo", name = "TransactionSpace")]
 pub(crate) struct InsideObject {
     pub(super) held: Arc<Transaction>,
@@ -68,7 +69,7 @@ impl InsideObject {
     ///
     /// Raises:
     ///     `Aborted`: the transaction's ttl has passed.
-    ///     `NotEncodable`: a field can not be stored. The transaction goes on.
+    ///     `NotEncodable`: a field cannot be stored. The transaction goes on.
     ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
     ///
     ///     >>> with space.transaction() as t:
@@ -92,7 +93,7 @@ impl InsideObject {
 
     /// Add several tuples when the transaction commits; return how many.
     ///
-    /// The argument, and what is raised, is that of `Space.put_all`, and of `put` here.
+    /// The argument and the exceptions are those of `Space.put_all`, and of `put` here.
     ///
     ///     >>> with space.transaction() as t:
     ///     ...     t.put_all(("job", n) for n in range(3))
@@ -123,7 +124,7 @@ impl InsideObject {
     ///
     /// Raises:
     ///     `Timeout`: nothing matched in time. The transaction goes on.
-    ///     `Aborted`: its ttl ended first, as it does in a deadlock; the message names what was waited for (X6).
+    ///     `Aborted`: its ttl ended first, as it does in a deadlock; the message names the template (X6).
     ///
     ///     >>> space.put("job", 1)
     ///     >>> with space.transaction() as t:
@@ -153,9 +154,9 @@ impl InsideObject {
         })
     }
 
-    /// Copy a match, waiting for one; nobody else can take it before the end of the transaction (rule X3).
+    /// Copy a match, waiting for one; no other caller can take it before the end of the transaction (rule X3).
     ///
-    /// The arguments, and what is raised, are those of `take`.
+    /// The arguments and the exceptions are those of `take`.
     ///
     ///     >>> space.put("rate", 0.01)
     ///     >>> with space.transaction() as t:
@@ -266,7 +267,7 @@ impl InsideObject {
 
     /// Take the matches of one moment and return how many there were; nothing is made of them.
     ///
-    /// The arguments, and what is raised, are those of `take_all`.
+    /// The arguments and the exceptions are those of `take_all`.
     ///
     ///     >>> space.put_all(("job", n) for n in range(3))
     ///     3
@@ -291,9 +292,9 @@ impl InsideObject {
         Ok(taken.len())
     }
 
-    /// Copy the matches of one moment; nobody else can take them before the end of the transaction (rule X3).
+    /// Copy the matches of one moment; no other caller can take them before the end of the transaction (rule X3).
     ///
-    /// The arguments, and what is raised, are those of `take_all`; one step can read some 250 000.
+    /// The arguments and the exceptions are those of `take_all`; one step can read some 250 000.
     ///
     ///     >>> space.put("job", 1)
     ///     >>> with space.transaction() as t:
@@ -369,7 +370,7 @@ impl InsideObject {
     ///
     /// Raises:
     ///     `Timeout`, `Aborted`: as for `take`.
-    ///     `NotEncodable`: a field of the new tuple can not be stored. Nothing was taken.
+    ///     `NotEncodable`: a field of the new tuple cannot be stored. Nothing was taken.
     ///
     ///     >>> space.put("state", "idle")
     ///     >>> with space.transaction() as t:
@@ -482,7 +483,7 @@ impl InsideObject {
         Ok(WaiterObject::new(waiter, self.space.clone_ref(template.py())))
     }
 
-    /// Take what a waiter was handed; None, and the place in line is kept, if there is nothing.
+    /// Take the tuple that a waiter was handed; None, and the place in line is kept, if there is none.
     fn _finish_take<'py>(
         &self,
         py: Python<'py>,
@@ -500,8 +501,8 @@ impl InsideObject {
         Ok(self.inside().wait_at_most(seconds(timeout)?).as_secs_f64())
     }
 
-    /// Whether a take that finds nothing has to watch, and try again: what the transaction has read itself, nobody
-    /// hands over.
+    /// Whether a take without a match has to watch, and try again: tuples that the transaction has read itself are not
+    /// handed over.
     fn _has_read(&self, py: Python<'_>) -> PyResult<bool> {
         self.inside().has_read().map_err(|error| self.exception(py, error.into()))
     }

@@ -76,7 +76,7 @@ impl TransactionObject {
         first.held.commit().map_err(|error| first.exception(slf.py(), error.into()))
     }
 
-    /// Undo everything: what was taken is back with its identity, age and place (rule X5).
+    /// Undo everything: the taken tuples are back with identity, age and place (rule X5).
     ///
     /// Raises:
     ///     `ValueError`: it was committed or aborted before.
@@ -89,8 +89,8 @@ impl TransactionObject {
         slf
     }
 
-    /// Commit, unless the block has committed or aborted; abort if it raised. A block that has gone on after
-    /// `Aborted` ends with it: nothing of what it did has happened.
+    /// Commit, unless the block has committed or aborted; abort if it raised. A block that has gone on after `Aborted`
+    /// ends with it: it had no effect.
     #[pyo3(signature = (_kind, exception, _traceback, /))]
     fn __exit__(
         slf: &Bound<'_, Self>,
@@ -107,7 +107,7 @@ impl TransactionObject {
         let committed = Self::commit(slf);
         if let Err(why) = &committed
             && slf.as_super().get().held.is_open()
-            // Nobody is left who could try again.
+            // No call is left that could try again.
             && let Err(error) = Self::abort(slf)
         {
             errors::add_note(slf.py(), why, &error)?;
@@ -132,7 +132,7 @@ impl TransactionObject {
 ///
 /// # Errors
 ///
-/// `TypeError` for what is no space.
+/// `TypeError` for an object that is no space.
 pub(crate) fn spaces(first: Py<Handle>, others: &[Argument<'_, '_>]) -> PyResult<Vec<Py<Handle>>> {
     let mut spaces = vec![first];
     for other in others {

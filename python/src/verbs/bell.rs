@@ -25,7 +25,7 @@ pub(crate) struct BellObject {
     url: String,
 }
 
-/// What a bell can be rung by.
+/// The objects that can ring a bell.
 #[derive(FromPyObject)]
 enum Place<'py> {
     Waiter(Bound<'py, WaiterObject>),
@@ -113,7 +113,7 @@ impl BellObject {
         py.detach(|| self.with(Bell::look))?.map_err(|error| self.exception(py, &error))
     }
 
-    /// As `look`, for who has waited long enough. A closed bell tells of nobody.
+    /// As `look`, for a caller that has waited long enough. A closed bell tells of no place.
     fn last_look(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         let Some(bell) = self.locked().clone() else { return Ok(Vec::new()) };
         py.detach(|| bell.last_look()).map_err(|error| self.exception(py, &error))

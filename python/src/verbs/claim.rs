@@ -1,4 +1,4 @@
-//! `claim` and `try_claim`, and what becomes of tuples that nobody could be done with: `dead`, `requeue`.
+//! `claim` and `try_claim`, and the tuples whose attempts have all failed: `dead`, `requeue`.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -138,9 +138,9 @@ fn claim_now<'py>(
     Ok(claim.transpose()?.map(Bound::into_any))
 }
 
-/// Claim a match as far as it can be read, waiting for one. For who answers whatever is asked.
+/// Claim a match as far as it can be read, waiting for one. For a server that answers every request.
 ///
-/// In the place of a field that Python can not represent stands the exception that says why.
+/// If Python cannot represent a field, an exception with the reason stands in its place.
 #[pyfunction]
 #[pyo3(signature = (space, /, *template, ttl, timeout))]
 pub(crate) fn claim_partly<'py>(

@@ -208,13 +208,13 @@ impl Explanation {
         shapes.map(|(shape, count)| Ok((kinds(py, shape)?, *count))).collect()
     }
 
-    /// The kinds of the nearest shape; None if something matches, or nothing is there.
+    /// The kinds of the nearest shape; None if a tuple matches, or the space is empty.
     #[getter]
     fn nearest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.explanation.nearest.as_ref().map(|nearest| kinds(py, &nearest.shape)).transpose()
     }
 
-    /// What differs in the nearest shape: triples of field, what is there, what the template wants.
+    /// The differences of the nearest shape: triples of field, present value, pattern of the template.
     #[getter]
     fn differences(&self) -> Vec<(usize, &str, &str)> {
         let nearest = self.explanation.nearest.iter();

@@ -74,8 +74,8 @@ True
     }
 }
 
-/// Refuses the keywords of a `verb` that puts later, `where_` its tuples are held back, and says what takes them: a
-/// lease would run while nobody can see the tuple.
+/// Refuses the keywords of a `verb` that puts later: `where_` its tuples are held back. The error says which verbs take
+/// them. A lease would run while the tuple is not visible.
 pub(crate) fn refuse_terms(
     (verb, where_): (&str, &str),
     options: Option<&Bound<'_, PyDict>>,
@@ -289,7 +289,7 @@ False
     }
 }
 
-/// The patterns in the keyword argument `name`: those of a tuple, or one template.
+/// The patterns in the keyword argument `name`: the patterns of a tuple, or one template.
 fn patterns_of<'a, 'py>(
     name: &str,
     argument: &'a Argument<'a, 'py>,

@@ -86,8 +86,8 @@ impl ScanIterator {
 
 impl ScanIterator {
     fn next<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
-        // Not `lock`: loading a pickle may let other threads run, and one that waited here would hold the
-        // lock of the interpreter for ever.
+        // Not `lock`: loading a pickle may let other threads run, and a thread that waited here would hold the lock of
+        // the interpreter for ever.
         let mut walk = match self.walk.try_lock() {
             Ok(walk) => walk,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

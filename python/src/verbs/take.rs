@@ -178,8 +178,8 @@ fn try_read<'py>(
     call.space().try_read(template, order, |view| call.tuple(view))
 }
 
-/// Waits for a match, in line for it. What was announced may not be there, as its put has died: then only the time that is
-/// left is waited on.
+/// Waits for a match, in line for it. An announced tuple may not exist, as its put has died: then the call waits on for
+/// the remaining time only.
 #[cold]
 fn wait<'py>(
     call: &Call<'_, 'py>,

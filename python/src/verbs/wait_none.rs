@@ -68,7 +68,8 @@ fn wait_none(
     Err(still_there(call.py, (space, template), deadline.timeout()).into())
 }
 
-/// Whether a match is there, or in somebody's hands. For what waits for the last one to go in a manner of its own.
+/// Whether there is a match, or one that is held. For a caller that waits for the last one to go in a manner of its
+/// own.
 ///
 /// The arguments are those of `wait_none`: the patterns as a tuple, the fields of a class of entries and `where` as a dict.
 #[pyfunction]
@@ -96,7 +97,7 @@ pub(crate) fn still_there(
     let seconds = timeout.as_secs_f64();
     let message = format!("{template} still matched after {seconds} s in {url}");
     let hint = if explanation.matches == 0 {
-        // Somebody has them in hands, or they are gone by now.
+        // Another caller holds them, or they are gone by now.
         explanation.to_string()
     } else {
         format!("{} of them are there now", explanation.matches)

@@ -1,4 +1,4 @@
-//! A place in line as an object: for what is composed in Python (`consume`, `tupelo.aio`), and for tests.
+//! A place in line as an object: for compositions in Python (`consume`, `tupelo.aio`), and for tests.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) fn waiter(
     Ok(WaiterObject::new(waiter, space.clone().unbind()))
 }
 
-/// Get in line to claim a match: what is handed over, and not picked up within `ttl`, goes to the next in line.
+/// Get in line to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in line.
 #[pyfunction]
 #[pyo3(signature = (space, /, *template, ttl, max_attempts = None))]
 pub(crate) fn claimant(
@@ -129,7 +129,7 @@ impl WaiterObject {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the waiter out, for who finishes it.
+    /// Takes the waiter out, to finish it.
     pub(crate) fn taken(&self) -> PyResult<tupelo::Waiter> {
         let waiter = self.locked().take();
         let waiter = waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))?;
@@ -236,7 +236,7 @@ impl WaiterObject {
         self.current()?.in_turn(|| put.call0())
     }
 
-    /// End the wait: nothing is handed over from now on, and what was before is to be picked up.
+    /// End the wait: nothing is handed over from now on. An earlier tuple is to be picked up.
     fn end_wait(&self, py: Python<'_>) -> PyResult<bool> {
         self.current()?.end_wait().map_err(|error| self.exception(py, error.into()))
     }

@@ -1,4 +1,4 @@
-//! Why nothing matches: the template beside the shapes and tuples that are there.
+//! Why nothing matches: the template beside the shapes and tuples of the space.
 
 mod nearest;
 
@@ -20,22 +20,22 @@ const LISTED_MAX: usize = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     template: String,
-    /// Matches that are there now.
+    /// Matches that are in the space now.
     pub matches: u64,
-    /// Those of them that an open transaction has read: nobody else may take them (rule X3).
+    /// How many of the matches an open transaction has read: others may not take them (rule X3).
     pub read: u64,
     /// Tuples that match but for the condition (rule M9).
     pub unfulfilled: u64,
-    /// Matches that are not there, since somebody holds them and may give them back (rule O9).
+    /// Matches that are held and may be given back (rule O9).
     pub held: Vec<Holding>,
     /// Matches whose last attempt has failed (rule K5).
     pub dead: u64,
-    /// If no tuple is there: how many are claimed, dead, in the hands of a transaction or a call, or not visible yet, whatever
-    /// they are.
+    /// If the space shows no tuple: how many are claimed, dead, held by a transaction or a call, or not visible yet, of
+    /// any shape.
     pub unseen: u64,
     /// The shapes that have tuples, most first, and their counts.
     pub shapes: Vec<(Shape, u64)>,
-    /// The shape that comes nearest, and what is different there.
+    /// The shape that comes nearest, and its differences.
     pub nearest: Option<Nearest>,
     /// Why nothing of all this is known, if that is so: the space could not be looked at.
     pub unknown: Option<String>,
@@ -46,7 +46,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What the memory says.
+    /// The errors of the memory.
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
         let Some(engine) = self.local() else { return self.explain_remotely(template) };
         let (matches, read) = engine.count_with_read(template)?;
@@ -100,7 +100,7 @@ pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
 }
 
 impl Explanation {
-    /// What is said of a template where looking at the space came to `error`.
+    /// The explanation of a template if looking at the space came to `error`.
     fn unknown(template: &[TemplateRef<'_>], error: &Error) -> Self {
         let unknown = Some(error.to_string());
         Self { unknown, ..Self::nothing(text(template)) }
@@ -189,7 +189,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// How many of the matches nobody may take now.
+/// How many of the matches cannot be taken now.
 fn read_by_others(of: &Explanation) -> String {
     let were = match (of.read, of.matches) {
         (1, 1) => "which was".to_owned(),

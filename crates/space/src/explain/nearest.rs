@@ -1,4 +1,4 @@
-//! The tuple that comes nearest to a template, and what is different in it.
+//! The tuple that comes nearest to a template, and its differences.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,7 +18,7 @@ const LOOK_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an int above which its size is told: to find its first digit is to find all, a second's work for the longest.
 const INT_BYTES_MAX: usize = 256;
 
-/// What is to say of a shape of another arity.
+/// The message about a shape of another arity.
 const OTHER_ARITY: &str = "the template has another number of fields";
 
 /// The shape that comes nearest to a template.
@@ -28,7 +28,7 @@ pub struct Nearest {
     pub shape: Shape,
     /// How many tuples it has.
     pub count: u64,
-    /// What is different, one line per field.
+    /// The differences, one line per field.
     pub differences: Vec<Difference>,
     /// What to say if that is nothing.
     pub(crate) otherwise: Cow<'static, str>,
@@ -41,14 +41,14 @@ pub struct Difference {
     pub field: usize,
     /// Its name, if it is one of an entry.
     pub name: Option<String>,
-    /// What is there: a kind, or a value.
+    /// The present kind or value.
     pub found: String,
-    /// What the template asks for.
+    /// The pattern of the template.
     pub wanted: String,
 }
 
 impl Space {
-    /// The shape with the tuple that comes nearest, by how many fields differ. Of several the one that differs
+    /// The shape with the tuple that comes nearest, by how many fields differ. Of several the shape that differs
     /// last: the first field is a name nearly always, and a wrong name is another matter.
     pub(super) fn nearest(
         &self,
@@ -101,8 +101,8 @@ impl Space {
         Ok(self.namesake(&candidates)?.or(nearest))
     }
 
-    /// A shape of another arity that has tuples with the first field that is asked for. That is a name nearly always: then
-    /// a field is too many in the template, or missing, and a tuple with another name is farther away.
+    /// A shape of another arity that has tuples with the first field of the template. That field is nearly always a
+    /// name. Then the template has a field too many or too few, and a tuple with another name is farther away.
     fn namesake(
         &self,
         candidates: &[(&TemplateRef<'_>, &Shape, u64)],
@@ -144,8 +144,8 @@ impl Space {
         Ok(is_there)
     }
 
-    /// What is different between `template` and the nearest tuple of `shape`, which has as many fields; `None` if none could
-    /// be compared.
+    /// The differences between `template` and the nearest tuple of `shape`, which has as many fields; `None` if no
+    /// tuple could be compared.
     fn differences(
         &self,
         template: &TemplateRef<'_>,
@@ -162,7 +162,7 @@ impl Space {
         let mut scan = self.engine()?.scan(of_shape).for_comparison(shape.class, LOOK_BYTES_MAX);
         let mut nearest: Option<Vec<Difference>> = None;
         let (mut looks, mut bytes) = (0, 0);
-        // One at a time: all that a step copies, it copies under the lock of the shape.
+        // One at a time: a step copies all its tuples under the lock of the shape.
         while looks < LOOKS_MAX && bytes < LOOK_BYTES_MAX {
             let seen = scan.next_batch(1, |tuple| {
                 bytes += tuple.image().len();
@@ -197,7 +197,7 @@ fn how_far(patterns: &[PatternRef<'_>], tuple: &TupleView<'_>) -> (usize, Revers
     (differing(patterns, tuple).count(), Reverse(first))
 }
 
-/// What is different in a tuple of `shape`.
+/// The differences of a tuple of `shape`.
 fn compared(patterns: &[PatternRef<'_>], tuple: &TupleView<'_>, shape: &Shape) -> Vec<Difference> {
     let differences = differing(patterns, tuple);
     differences
@@ -205,7 +205,7 @@ fn compared(patterns: &[PatternRef<'_>], tuple: &TupleView<'_>, shape: &Shape) -
         .collect()
 }
 
-/// The patterns of `template` for the fields of `shape`; `None` if it is not for tuples of that arity, or for
+/// The patterns of `template` for the fields of `shape`. `None` if the template is not for tuples of that arity, or for
 /// entries of that class with those names.
 fn patterns_for<'t>(template: &TemplateRef<'t>, shape: &Shape) -> Option<Vec<PatternRef<'t>>> {
     match shape.class {
@@ -218,12 +218,13 @@ fn name_of(shape: &Shape, field: usize) -> Option<String> {
     shape.class?.fields().nth(field).map(str::to_owned)
 }
 
-/// How far a tuple is from a template, by what is different.
+/// How far a tuple is from a template, by its differences.
 fn remoteness(differences: &[Difference]) -> (usize, Reverse<usize>) {
     (differences.len(), Reverse(differences.first().map_or(0, |first| first.field)))
 }
 
-/// The fields that can not fit, whatever their values are, and those that are not there. None, if the one is of entries and the
+/// The fields that cannot fit, whatever their values are, and the missing fields. None, if the one is of entries and
+/// the
 /// other is not: to which field belongs what?
 fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
     if matches!(template.form, Form::Entry(_)) != shape.class.is_some() {
@@ -255,7 +256,7 @@ fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
         .collect()
 }
 
-/// The kind that is there instead of another, or the value instead of another of that kind.
+/// The present kind instead of another, or the present value instead of another of that kind.
 fn difference(
     field: usize,
     name: Option<String>,
@@ -275,8 +276,8 @@ fn difference(
 /// Characters of a field in an explanation.
 const FIELD_CHARACTERS_MAX: usize = 60;
 
-/// What is displayed, of at most so many characters as a field in an explanation has. No more than those is kept: a field
-/// may have millions.
+/// The displayed text, cut to the number of characters of a field in an explanation. More characters are not kept: a
+/// field may have millions.
 fn shown(one: &dyn fmt::Display) -> String {
     let mut begin = Begin { text: String::new(), left: FIELD_CHARACTERS_MAX };
     // It is an error that there is more.
@@ -305,8 +306,8 @@ impl Write for Begin {
     }
 }
 
-/// How far tuples of `shape` are from `template`: whether one is of entries and the other is not, or of another
-/// class; the difference in length, or how many names are not there; then the fields that can not fit.
+/// How far tuples of `shape` are from `template`. First whether one is of entries and the other is not, or of another
+/// class. Then the difference in length, or the number of missing names. Then the fields that cannot fit.
 fn distance(template: &TemplateRef<'_>, shape: &Shape) -> (u8, usize, usize) {
     let unfit = |patterns: &[PatternRef<'_>]| {
         let fields = patterns.iter().zip(&shape.kinds);

@@ -1,4 +1,4 @@
-//! The verbs as operations, and their answers as the verbs return them, whoever answers.
+//! The verbs as operations, and their answers as the verbs return them, for every kind of answerer.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use tupelo_tuple::{EncodeError, TemplateRef, TupleRef, TupleView};
 
 use crate::error::Error;
 
-/// Who answers operations: a space that is elsewhere, or what was left open there.
+/// The answerer of operations: a space that is elsewhere, or an object that was left open there.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask<'a> {
     Space(&'a dyn Remote),
@@ -95,7 +95,7 @@ impl Ask<'_> {
     }
 }
 
-/// Runs `call` with a visitor that collects what `sink` makes of the tuples. What the sink says comes first.
+/// Runs `call` with a visitor that collects the results of `sink`. An error of the sink comes first.
 pub(crate) fn collect<T, R, E: From<Error>>(
     mut sink: impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
     call: impl FnOnce(Visitor<'_>) -> Result<T, Fault>,

@@ -78,7 +78,7 @@ impl RemoteClaim {
         self.ask(&put).map(drop)
     }
 
-    /// Discards what was put under the claim. Returns how many tuples that were.
+    /// Discards the tuples that were put under the claim. Returns how many they were.
     pub(crate) fn discard(&self) -> usize {
         let discarded = self.ask(&Operation::Settle(Settlement::Discard)).unwrap_or_default();
         usize::try_from(discarded).unwrap_or(usize::MAX)
@@ -98,7 +98,7 @@ impl RemoteClaim {
         self.ask(&Operation::Term(term)).map(drop)
     }
 
-    /// Whether there is so much left of its `ttl` that nobody has to renew it soon.
+    /// Whether so much of its `ttl` is left that no renewal is needed soon.
     pub(crate) fn is_fresh(&self, ttl: Duration) -> bool {
         self.begin.elapsed() < ttl / 8
     }
@@ -157,7 +157,7 @@ fn whole(field: Option<Field<'_>>) -> Result<u64, Error> {
     .ok_or_else(|| Fault::protocol("what describes a tuple has no such number").into())
 }
 
-/// What is made of the two tuples that a claim is answered by.
+/// The result of the two tuples that answer a claim.
 #[derive(Default)]
 struct Claimed {
     head: Option<(u64, u32)>,
@@ -186,7 +186,7 @@ impl Claimed {
         })
     }
 
-    /// The claim that was left open, and what the sink has made of its tuple.
+    /// The claim that was left open, and the result of the sink.
     fn claim<R>(
         self,
         space: &Space,
@@ -259,7 +259,7 @@ impl Space {
     ) -> Result<Result<(RemoteClaim, R), Elsewhere>, E> {
         use tupelo_protocol::PickedUp;
         if !place.is_claim(terms) {
-            // What it was handed goes back, and is claimed from there: on other terms than it was to be held.
+            // The tuple that it was handed goes back, and is claimed from there: it was held on other terms.
             let template = place.into_template();
             if let Some(claimed) = self.claim_encoded((Order::Fifo, terms), &template, sink)? {
                 return Ok(Ok(claimed));
@@ -311,7 +311,7 @@ impl Space {
     }
 }
 
-/// How many attempts have failed, and the number and the reason of those that are known.
+/// How many attempts have failed, and the number and the reason of each known one.
 fn obituary_of(tuple: TupleView<'_>) -> Result<Obituary, Error> {
     let mut fields = tuple.fields();
     let small = |field| whole(field).map(|number| u32::try_from(number).unwrap_or(u32::MAX));

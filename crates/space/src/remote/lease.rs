@@ -49,7 +49,7 @@ pub(crate) fn change(kept: &dyn Kept, term: Term) -> Result<(), Error> {
     Ask::Kept(kept, 0).count_of(&Operation::Term(term)).map(drop)
 }
 
-/// Whether what was left open has ended with its connection, for sure.
+/// Whether the open object has ended with its connection, for sure.
 pub(crate) fn is_gone(fault: &Fault) -> bool {
     fault.code == tupelo_protocol::code::CONNECTION_LOST
         && !fault.has(Fault::MAY_HAVE_HAPPENED | Fault::INTERRUPTED)

@@ -52,8 +52,8 @@ impl Space {
 }
 
 impl Stat {
-    /// The figures as tuples, for [`Stat::of_tuples`]: one of the space, then those of what is in it, and behind each
-    /// shape its claims.
+    /// The figures as tuples, for [`Stat::of_tuples`]: one of the space, then one for each part, and behind each shape
+    /// its claims.
     pub fn to_tuples(&self) -> Vec<Tuple> {
         let space = Row::of("space")
             .numbers(&[self.tuples, self.bytes_used, self.bytes_committed, self.bytes_max])
@@ -96,7 +96,7 @@ impl Stat {
         tuples
     }
 
-    /// What [`Stat::to_tuples`] has written. What is not known is skipped.
+    /// The output of [`Stat::to_tuples`]. Unknown tuples are skipped.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ fn indexes_of(value: &Value) -> Result<Vec<Vec<usize>>, Error> {
 }
 
 impl Explanation {
-    /// What it says as tuples, for [`Explanation::of_tuples`]: without the template, which is known where it is read.
+    /// The explanation as tuples, for [`Explanation::of_tuples`]: without the template, which the reader knows.
     pub fn to_tuples(&self) -> Vec<Tuple> {
         let row = Row::of("explanation").numbers(&[self.matches, self.read, self.unfulfilled]);
         let mut tuples = vec![row.numbers(&[self.dead, self.unseen]).done()];
@@ -228,7 +228,7 @@ impl Explanation {
         tuples
     }
 
-    /// What [`Explanation::to_tuples`] has written of `template`. What is not known is skipped.
+    /// The output of [`Explanation::to_tuples`] for `template`. Unknown tuples are skipped.
     ///
     /// # Errors
     ///

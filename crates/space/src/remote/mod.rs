@@ -143,8 +143,8 @@ impl Space {
         Ok(found.and_then(|found| found.into_iter().next()))
     }
 
-    /// Gets in line at the server, as [`Space::take_or_wait`] and [`Space::read_or_wait`]. What there is already comes to
-    /// who waits: nothing is asked first.
+    /// Gets in line at the server, as [`Space::take_or_wait`] and [`Space::read_or_wait`]. A tuple that the server has
+    /// already comes to the waiter: no question is asked first.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait_remotely(

@@ -12,7 +12,7 @@ use crate::error::Error;
 pub(crate) struct Row(Vec<Value>);
 
 impl Row {
-    /// One whose first field says what it tells of.
+    /// A row whose first field names its subject.
     pub(crate) fn of(what: &str) -> Self {
         Self(vec![what.into()])
     }
@@ -66,7 +66,7 @@ pub(crate) struct Fields<'t> {
     fields: std::slice::Iter<'t, Value>,
 }
 
-/// What can not be read.
+/// A row that cannot be read.
 fn unreadable() -> Error {
     Fault::protocol("a tuple that tells of a space can not be read").into()
 }
@@ -138,7 +138,7 @@ impl<'t> Fields<'t> {
         Ok(Shape { kinds, class })
     }
 
-    /// Something for what is not there, or is something else.
+    /// A default for a field that is missing, or of another kind.
     pub(crate) fn or_unreadable<T>(value: Option<T>) -> Result<T, Error> {
         value.ok_or_else(unreadable)
     }

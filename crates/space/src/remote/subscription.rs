@@ -16,7 +16,7 @@ use crate::error::Error;
 
 /// Events that the server may send at a time.
 const CREDIT: usize = 256;
-/// Longest wait in which nobody else can look at the events that have come.
+/// Longest wait in which no other thread can look at the events that have come.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// A subscription that is elsewhere.
@@ -37,7 +37,7 @@ struct State {
     pending: Waits,
     /// Whether a thread has that, and waits.
     is_fetching: bool,
-    /// Events that the sink has refused since the last one that it was told of: they count as missed.
+    /// Events that the sink has refused since the last event that it was told: they count as missed.
     refused: u64,
 }
 
@@ -91,7 +91,8 @@ impl RemoteSubscription {
         &self,
         sink: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        // Nothing is asked for when nobody waits: events that come then wait at the server, as many as its buffer has.
+        // No events are asked for when no caller waits: events that come then wait at the server, as many as its buffer
+        // has.
         self.fetch(Some(Duration::ZERO), AtEnd::End)?;
         let mut state = self.state();
         let Some(Come { kind, sequence, missed, tuple }) = state.events.pop_front() else {
@@ -135,7 +136,7 @@ impl RemoteSubscription {
         if !state.events.is_empty() || state.is_fetching {
             return bell.add(None);
         }
-        // One that can not be asked for is found out by the next call.
+        // If it cannot be asked for, the next call finds out.
         let Ok(pending) = self.pending(&mut state) else { return bell.add(None) };
         let number = bell.add(Some(&*pending));
         state.pending = Some(pending);
@@ -150,8 +151,8 @@ impl RemoteSubscription {
         }
     }
 
-    /// Waits for events, and keeps those that come. Returns whether there are some. One thread asks, others wait for it: no
-    /// lock is held meanwhile, as the one that asks may need that of an interpreter.
+    /// Waits for events, and keeps them. Returns whether there are some. One thread asks, others wait for it. No lock
+    /// is held meanwhile, as the asking thread may need that of an interpreter.
     fn fetch(&self, timeout: Option<Duration>, at_end: AtEnd) -> Result<bool, Error> {
         let mut state = self.state();
         if state.is_fetching && state.events.is_empty() {

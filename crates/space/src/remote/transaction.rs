@@ -197,7 +197,7 @@ impl RemoteInside<'_> {
         Ok(Waiter::remote(space, place))
     }
 
-    /// Takes what a place in line was handed.
+    /// Takes the tuple that a place in line was handed.
     pub(crate) fn finish_take<R, E: From<Error>>(
         &self,
         space: &Space,
@@ -212,7 +212,7 @@ impl RemoteInside<'_> {
     }
 }
 
-/// What a call came to that the caller's sink did not refuse, or that it did.
+/// The outcome of a call: of the call itself, or a refusal by the caller's sink.
 enum Sunk<E> {
     Space(Error),
     Caller(E),

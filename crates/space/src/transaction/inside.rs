@@ -13,8 +13,8 @@ use crate::explain::shortened;
 use crate::remote::transaction::RemoteInside;
 use crate::wait::{Lifted, Outcome, Place, Waiter, Want, lift};
 
-/// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
-/// it has put (rule X6).
+/// A space as a transaction sees it: the visible tuples, without the ones that it has taken, and with the ones that it
+/// has put (rule X6).
 #[derive(Clone, Copy, Debug)]
 pub struct Inside<'t> {
     pub(super) transaction: &'t Transaction,
@@ -44,7 +44,7 @@ impl<'t> Inside<'t> {
         self.transaction.way()
     }
 
-    /// Does something that only an engine or only what is elsewhere does.
+    /// Calls an operation that exists only for an engine or only for a space elsewhere.
     fn either<R>(
         &self,
         here: impl FnOnce(&mut Call<'t>) -> Result<R, tupelo_engine::Error>,
@@ -80,7 +80,7 @@ impl<'t> Inside<'t> {
         self.either(all, |inside| inside.put_all(tuples))
     }
 
-    /// Checks a tuple that is to be put: for who changes something else first.
+    /// Checks a tuple that is to be put: for a caller that changes something else first.
     ///
     /// # Errors
     ///
@@ -90,8 +90,8 @@ impl<'t> Inside<'t> {
         self.either(|call| call.check(self.at, tuple), |inside| inside.check(tuple))
     }
 
-    /// Whether the transaction has read something here. Then a take that finds nothing has to watch ([`Want::Read`])
-    /// and try again: what it has read itself, nobody hands over when others unlock it.
+    /// Whether the transaction has read something here. Then a take without a match has to watch ([`Want::Read`]) and
+    /// try again: tuples that the transaction itself has read are not handed over when others unlock them.
     ///
     /// # Errors
     ///
@@ -100,8 +100,8 @@ impl<'t> Inside<'t> {
         self.either(|call| Ok(call.has_read(self.at)), |inside| inside.has_read())
     }
 
-    /// Takes a match, if there is one that no other transaction has, and gives it to `sink` (rule X4). What the
-    /// transaction has put itself is younger than everything else.
+    /// Takes a match, if there is one that no other transaction has, and gives it to `sink` (rule X4). The
+    /// transaction's own puts are younger than everything else.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl<'t> Inside<'t> {
         lift(inner.try_take(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
-    /// Copies a match, if there is one, which nobody else can take from now on (rule X3).
+    /// Copies a match, if there is one. No other caller can take it from now on (rule X3).
     ///
     /// # Errors
     ///
@@ -147,8 +147,8 @@ impl<'t> Inside<'t> {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the transaction goes on. [`Error::Aborted`], naming what was waited for, if its `ttl` ends
-    /// first, as it does in a deadlock (X6).
+    /// [`Error::Timeout`]: the transaction goes on. [`Error::Aborted`], naming the template, if its `ttl` ends first,
+    /// as it does in a deadlock (X6).
     pub fn take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -204,7 +204,7 @@ impl<'t> Inside<'t> {
         Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
-    /// Copies a match, waiting for one up to `timeout`; nobody else can take it from then on (rule X3).
+    /// Copies a match, waiting for one up to `timeout`; no other caller can take it from then on (rule X3).
     ///
     /// # Errors
     ///
@@ -238,8 +238,7 @@ impl<'t> Inside<'t> {
         Instant::now() + length
     }
 
-    /// Takes the matches of one moment, up to `limit`: the oldest of each shape first, then what the transaction has
-    /// put.
+    /// Takes the matches of one moment, up to `limit`: the oldest of each shape first, then the transaction's own puts.
     ///
     /// # Errors
     ///
@@ -285,7 +284,7 @@ impl<'t> Inside<'t> {
         lift(inner.try_take_many(self.at, template, (at_least, at_most), sink))
     }
 
-    /// Copies the matches of one moment, up to `limit`; nobody else can take them from then on (rule X3).
+    /// Copies the matches of one moment, up to `limit`; no other caller can take them from then on (rule X3).
     ///
     /// # Errors
     ///
@@ -318,7 +317,7 @@ impl<'t> Inside<'t> {
     }
 
     /// Gets in line to take a match, for [`Inside::finish_take`]; or watches for one to be put or given back, for
-    /// another [`Inside::try_read`]. For callers who wait in their own manner, no longer than
+    /// another [`Inside::try_read`]. For callers that wait in their own manner, no longer than
     /// [`Transaction::time_left`].
     ///
     /// # Errors
@@ -336,7 +335,7 @@ impl<'t> Inside<'t> {
         }
     }
 
-    /// Takes what a waiter that is to take was handed. If there is nothing, or the transaction's time has run out, the
+    /// Takes the tuple that a taking waiter was handed. If there is none, or the transaction's time has run out, the
     /// waiter stays in line.
     ///
     /// # Errors
@@ -378,8 +377,8 @@ impl<'t> Inside<'t> {
         }
     }
 
-    /// The error of a call that has waited in vain for `timeout`, or until the transaction's time had run out: then it
-    /// is aborted (rule X6).
+    /// The error of a call that has waited in vain for `timeout`, or until the transaction's time had run out. In that
+    /// case the transaction is aborted (rule X6).
     #[cold]
     pub fn timeout(
         &self,

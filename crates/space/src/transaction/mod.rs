@@ -17,11 +17,12 @@ use crate::error::Error;
 use crate::remote::transaction::RemoteTransaction;
 pub use inside::Inside;
 
-/// Operations that take effect at [`commit`](Transaction::commit), all of them at one moment, or not at all: if it is
-/// [aborted](Transaction::abort) or dropped, if the process dies, or if it is open for longer than its `ttl`.
+/// Operations that take effect at [`commit`](Transaction::commit), all of them at one moment, or not at all. None takes
+/// effect if the transaction is [aborted](Transaction::abort) or dropped, if the process dies, or if it is open for
+/// longer than its `ttl`.
 ///
-/// What it has taken nobody else can read or take meanwhile; what it has read, others may read and not take (rule X3).
-/// What it has put is seen by nobody else (X2). It belongs to the thread that began it.
+/// No other caller can read or take the tuples that it has taken. Others may read the tuples that it has read, and not
+/// take them (rule X3). Its own puts are not visible to others (X2). It belongs to the thread that began it.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -52,8 +53,8 @@ pub struct Transaction {
 
 /// Where a transaction is.
 enum Held {
-    /// Here, and when its time is over. Borrowed while one of its calls runs, by its thread alone: who finds it borrowed is in
-    /// a call from within a call.
+    /// Here, and when its time is over. Borrowed while one of its calls runs, by its thread alone: a call that finds it
+    /// borrowed comes from within a call.
     Here(AtomicRefCell<tupelo_engine::Transaction>, TransactionEnd),
     /// Elsewhere.
     There(RemoteTransaction),
@@ -65,7 +66,7 @@ enum Way<'t> {
     There(&'t RemoteTransaction),
 }
 
-/// The transaction itself while one of its calls runs. What is known of it is noted at the end of the call.
+/// The transaction itself while one of its calls runs. News of it is noted at the end of the call.
 struct Call<'t> {
     transaction: &'t Transaction,
     inner: AtomicRefMut<'t, tupelo_engine::Transaction>,
@@ -76,8 +77,8 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] if `others` are not of the same kind (all `mem://`, or all `shm://`), or one is named twice
-    /// (rule X1). [`Error::LimitExceeded`] for more than 16 spaces.
+    /// [`Error::Misuse`] if `others` are not of the same kind (all `mem://`, or all `shm://`). Also if one is named
+    /// twice (rule X1). [`Error::LimitExceeded`] for more than 16 spaces.
     pub fn transaction(&self, others: &[&Self], ttl: Duration) -> Result<Transaction, Error> {
         let all = std::iter::once(self).chain(others.iter().copied());
         let spaces: SmallVec<[Self; 1]> = all.cloned().collect();
@@ -100,8 +101,8 @@ impl Space {
     }
 }
 
-/// The number of the calling thread, which no other thread of the process ever has. The standard library's number of it comes with
-/// a reference to all that is known of the thread, which is counted.
+/// The number of the calling thread, which no other thread of the process ever has. The standard library's number comes
+/// with a counted reference to everything known of the thread.
 fn own_number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     thread_local! {
@@ -114,7 +115,7 @@ fn own_number() -> u64 {
     NUMBER.get()
 }
 
-/// Refuses a space that can not change together with `spaces` before it.
+/// Refuses a space that cannot change together with `spaces` before it.
 fn require_fit(spaces: &[Space], space: &Space) -> Result<(), Error> {
     let Some(first) = spaces.first() else { return Ok(()) };
     let (url, first_url) = (space.url(), first.url());
@@ -158,16 +159,16 @@ impl Transaction {
         Inside { transaction: self, at }
     }
 
-    /// Makes everything happen at one moment: what was taken is consumed, what was put is there, in the order of the
-    /// puts, and what was read may be taken by others (rule X1).
+    /// Makes everything happen at one moment. The taken tuples are consumed. The new tuples appear in the order of
+    /// their puts. The tuples that it has read may be taken by others (rule X1).
     ///
     /// # Errors
     ///
     /// [`Error::Aborted`] if the `ttl` has passed: nothing happened. As [`Space::put_all`], for any of the spaces:
-    /// nothing happened yet, and the transaction is open still. [`Error::SpaceClosed`] if one of the handles was closed:
-    /// nothing happened, and nothing will. [`Error::Misuse`] if it was ended before.
+    /// nothing happened yet, and the transaction is open still. [`Error::SpaceClosed`] if one of the handles was
+    /// closed: nothing happened, and nothing will. [`Error::Misuse`] if it was ended before.
     pub fn commit(&self) -> Result<(), Error> {
-        // What a closed handle was to put is not put, as in any other call on it.
+        // The puts of a closed handle are dropped, as in any other call on it.
         self.spaces.iter().try_for_each(Space::require_open)?;
         match self.way()? {
             Way::Here(mut call) => Ok(call.commit()?),
@@ -175,7 +176,7 @@ impl Transaction {
         }
     }
 
-    /// Undoes everything: what was taken is back with its identity, age and place (rule X5). If the `ttl` has passed,
+    /// Undoes everything: the taken tuples are back with identity, age and place (rule X5). If the `ttl` has passed,
     /// that has happened.
     ///
     /// # Errors
@@ -191,7 +192,7 @@ impl Transaction {
     /// Whether it was neither committed nor aborted, nor found to be over. Any thread may ask; a call that is under way
     /// counts when it has ended.
     pub fn is_open(&self) -> bool {
-        // Relaxed: nobody concludes from it what is in a space.
+        // Relaxed: no code concludes from it anything about the contents of a space.
         self.is_open.load(Ordering::Relaxed)
             && !matches!(&self.held, Held::There(transaction) if transaction.is_over())
     }

@@ -9,7 +9,7 @@ use crate::error::Error;
 /// Longest name of a space, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = tupelo_shm::NAME_BYTES_MAX;
 
-/// What a URL says: where the space lives, and how a new one is made.
+/// The contents of a URL: where the space lives, and how a new one is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// Where it lives.
@@ -52,7 +52,7 @@ impl Address {
     }
 }
 
-/// Refuses what is no name of a space. `example` is a URL with one.
+/// Refuses a text that is no name of a space. `example` is a URL with one.
 fn check_name(url: &str, name: &str, example: &str) -> Result<(), Error> {
     tupelo_shm::check_name(name).map_err(|error| {
         let hint =

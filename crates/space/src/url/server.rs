@@ -96,8 +96,8 @@ impl<'u> Options<'u> {
         Ok(parsed)
     }
 
-    /// The token: of the file that the URL names, or else of the environment. That one is not sent where others could
-    /// read it on its way.
+    /// The token: of the file that the URL names, or else of the environment. A token of the environment is not sent
+    /// where others could read it on its way.
     fn token(&self, endpoint: &Endpoint) -> Result<Option<String>, Error> {
         let Some(path) = &self.token_file else {
             let is_read_by_others = matches!(endpoint, Endpoint::Tcp(host) if !host.is_loopback());
