@@ -1,8 +1,8 @@
 //! Tuples to JSON and back, without loss: what one command prints another can read, and what HTTP says.
 //!
-//! What JSON has a notation for is itself: null, true, numbers (a float has a point or an exponent, an
-//! integer has neither and any size), text, lists, and maps whose keys are text. Every other value is an
-//! object with one key that names its kind after a `$`; bytes are hexadecimal:
+//! A value with a notation in JSON is written as itself. That covers null, true, numbers, text, lists, and maps whose
+//! keys are text. A float has a point or an exponent; an integer has neither and any size. Every other value is an
+//! object with one key that names its kind after a `$`. Bytes are hexadecimal:
 //!
 //! | kind | JSON |
 //! |---|---|
@@ -30,8 +30,8 @@ const BRACKETS_MAX: usize = 3 * (DEPTH_MAX + 1);
 /// The name of the float that is no number.
 const NAN: &str = "nan";
 
-/// What stands for a tuple on a line of its own: an object with a list of its fields as `tuple`, or with the
-/// parts of an entry as `entry`.
+/// A tuple on a line of its own: an object with a list of its fields as `tuple`, or with the parts of an entry as
+/// `entry`.
 pub fn line(tuple: &Tuple) -> Json {
     let Some(class) = tuple.class() else { return json!({ "tuple": from_values(tuple) }) };
     let fields = class.fields().zip(tuple.iter());
@@ -56,7 +56,7 @@ fn entry_parts<'a>(
 ///
 /// # Errors
 ///
-/// What is wrong with the line, in words.
+/// The mistake in the line, in words.
 pub fn tuple(line: &str) -> Result<Tuple, String> {
     to_tuple(parse(line)?)
 }
@@ -65,7 +65,7 @@ pub fn tuple(line: &str) -> Result<Tuple, String> {
 ///
 /// # Errors
 ///
-/// What is wrong with it, in words.
+/// The mistake, in words.
 pub fn to_tuple(json: Json) -> Result<Tuple, String> {
     let list = match json {
         Json::Object(object) if object.contains_key("entry") && object.contains_key("tuple") => {
@@ -87,12 +87,12 @@ pub fn to_tuple(json: Json) -> Result<Tuple, String> {
     fields.into_iter().enumerate().map(field).collect()
 }
 
-/// One value of JSON. The parser has a limit of its own for brackets, below what [`line()`] may print: it is turned off
-/// where there are not more than that prints.
+/// One value of JSON. The parser has a limit of its own for brackets, which is below the number that [`line()`] may
+/// print. The limit is turned off for texts within that number.
 ///
 /// # Errors
 ///
-/// What is wrong with the text, in words.
+/// The mistake in the text, in words.
 pub fn parse(line: &str) -> Result<Json, String> {
     if brackets(line) > BRACKETS_MAX {
         return Err(format!("values are nested over {DEPTH_MAX} levels"));
@@ -107,7 +107,7 @@ pub fn parse(line: &str) -> Result<Json, String> {
     }
 }
 
-/// How many brackets are open at most at one place, of those outside of texts.
+/// The greatest number of brackets that are open at one place, outside of texts.
 fn brackets(line: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     let (mut is_text, mut is_escaped) = (false, false);
@@ -190,7 +190,7 @@ fn to_float(name: &str) -> Option<f64> {
     }
 }
 
-/// An object, if every key is text that can not be taken for a tag.
+/// An object, if every key is text that cannot be taken for a tag.
 fn from_map(map: &Map) -> Json {
     let pairs = map.ordered();
     let as_object: Option<Object<String, Json>> = pairs

@@ -17,7 +17,7 @@ const EXPECTED: &str = "a template is a list, as in [\"job\", {\"$formal\": \":i
 ///
 /// # Errors
 ///
-/// What is wrong with it, in words.
+/// The mistake, in words.
 pub fn template(json: Json, condition: Option<&str>) -> Result<Template, String> {
     let template = match json {
         Json::String(text) => text.parse::<Template>().map_err(|error| error.to_string())?,
@@ -54,7 +54,7 @@ fn of_list(fields: Vec<Json>) -> Result<Alternative, String> {
     Ok(alternative)
 }
 
-/// The one pattern, or the rest, that an object names.
+/// The only pattern, or the rest, that an object names.
 fn formal(object: &Object<String, Json>) -> Result<Alternative, String> {
     let expected = || {
         format!(

@@ -11,15 +11,15 @@ use crate::watcher::{Disagreement, Watcher};
 /// The code of an operation for which there is no room.
 const SPACE_FULL: &str = "TUP-005";
 
-/// Does the operations on a subject, and at the end takes everything out of it: each answer must be one
-/// that the rules allow. So that any list of operations is a fair one:
+/// Does the operations on a subject, and at the end takes everything out of it. Each answer must be one that the rules
+/// allow. Two adjustments make any list of operations valid:
 ///
-/// - An operation on a call, a scan, a lease, a claim or a transaction that is not there is for the next one that is, by their
-///   labels. If there is none, or it makes no sense (the return of a call that was not served), it is left out.
-/// - After an operation that makes something due soon, time passes until it has happened: before that, nobody can
-///   say whether it has.
+/// - An operation on a missing call, scan, lease, claim or transaction goes to the next existing one, by their labels.
+///   If there is none, or it makes no sense (the return of a call that was not served), it is left out.
+/// - After an operation that makes something due soon, time passes until it has happened: before that, no observer can
+///   tell whether it has.
 ///
-/// `start` is what the model knows of the subject's spaces: their limits.
+/// `start` is the model's knowledge of the subject's spaces: their limits.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub fn run_against_model(
 struct Run<'a, S> {
     subject: &'a mut S,
     watcher: Watcher,
-    /// The calls that have not returned, where they are, and what they want.
+    /// The calls that have not returned, their spaces, and their wants.
     calls: BTreeMap<String, (Place, Want)>,
     scans: BTreeSet<String>,
     subscriptions: BTreeSet<String>,
@@ -101,7 +101,7 @@ impl<S: Subject> Run<'_, S> {
         Ok(makes_sense.then_some(operation))
     }
 
-    /// Makes `call` one that takes, and returns whether it was served.
+    /// Makes `call` a call that takes, and returns whether it was served.
     fn is_taken(&mut self, call: &mut String) -> Result<bool, Disagreement> {
         let takes = self.calls.iter().filter(|(_, (_, want))| *want == Want::Take);
         Ok(next(takes.map(|(label, _)| label), call) && self.is_served(call)?)
@@ -112,7 +112,7 @@ impl<S: Subject> Run<'_, S> {
         Ok(matches!(self.judge(Place::Main, &served)?, Answer::Flag(true)))
     }
 
-    /// Does an operation, and all that goes with it.
+    /// Does an operation, and everything that goes with it.
     fn observe(&mut self, at: Place, operation: &Operation) -> Result<(), Disagreement> {
         let answer = self.judge(at, operation)?;
         self.note(at, operation, &answer);
@@ -129,7 +129,7 @@ impl<S: Subject> Run<'_, S> {
         Ok(answer)
     }
 
-    /// Remembers what is under way.
+    /// Remembers the open objects.
     fn note(&mut self, at: Place, operation: &Operation, answer: &Answer) {
         use Operation as O;
         match (operation, answer) {
@@ -164,7 +164,7 @@ impl<S: Subject> Run<'_, S> {
         }
     }
 
-    /// A new claim has a greater fence than all that are open in its space (K1).
+    /// A new claim has a greater fence than every open one in its space (K1).
     fn compare_fences(
         &mut self,
         operation: &Operation,
@@ -215,8 +215,8 @@ impl<S: Subject> Run<'_, S> {
     }
 }
 
-/// Makes `label` one of those that are known, which are sorted: itself, or the next one, round about. Returns
-/// whether there is one.
+/// Makes `label` a known label; the known ones are sorted. Takes the label itself, or the next one, round about.
+/// Returns whether there is one.
 fn next<'l>(mut known: impl Iterator<Item = &'l String>, label: &mut String) -> bool {
     let Some(first) = known.next() else { return false };
     if first < label {

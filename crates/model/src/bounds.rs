@@ -1,7 +1,7 @@
-//! Limits, and what a space says when one is reached (B1, B2).
+//! Limits, and the answer of a space when one is reached (B1, B2).
 //!
-//! Nothing that is stored is ever dropped to make room, unless the space was made so: the newcomer is refused, and the
-//! refusal changes nothing. Nobody waits for room here; a call that would, finds the space full.
+//! No stored tuple is ever dropped to make room, unless the space has that policy: the newcomer is refused, and the
+//! refusal changes nothing. No call waits for room here: a call that would, finds the space full.
 
 use std::fmt;
 
@@ -94,9 +94,10 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Space {
-    /// This space, or what it may be once it has dropped what these tuples need room for, while `leaving` others go:
-    /// the oldest tuple of the first of their shapes that has one, and so on; or else the oldest of the shape that has
-    /// most, any of them. What an open transaction has read stays (X3). Nothing is dropped if that would not do.
+    /// This space, or its possible states after making room for these tuples, while the tuples at `leaving` go. It
+    /// drops the oldest tuple of the first of their shapes that has one, and so on. If no shape has one, it drops the
+    /// oldest tuple of any of the largest shapes. Tuples that an open transaction has read stay (X3). Nothing is
+    /// dropped if that would not make enough room.
     pub(crate) fn with_room(&self, tuples: &[&Tuple], leaving: usize) -> Vec<Self> {
         let Some(tuples_max) = self.limits.tuples_max else { return vec![self.clone()] };
         let excess = self.count_with(tuples).saturating_sub(tuples_max + leaving);
@@ -150,9 +151,9 @@ impl Space {
 
     /// Whether there is room for these tuples once `leaving` others are gone.
     ///
-    /// A tuple that was handed to a waiter counts until the waiter has returned with it: the waiter may
-    /// still be cancelled, and then the tuple needs its place (T5). So do the claimed, the dead and what
-    /// transactions have taken, which may come back, and those that are not visible yet.
+    /// A tuple that was handed to a waiter counts until the waiter has returned with it: the waiter may still be
+    /// cancelled, and then the tuple needs its place (T5). Claimed tuples, dead tuples and tuples that transactions
+    /// have taken count too, as they may come back. Tuples that are not visible yet count as well.
     pub(crate) fn admit(&self, tuples: &[&Tuple], leaving: usize) -> Result<(), Refusal> {
         tuples.iter().try_for_each(|tuple| Self::admit_fields(tuple))?;
         match self.limits.tuples_max {

@@ -1,7 +1,7 @@
 //! Claims: a take that gives the tuple back unless it is confirmed (K1-K4).
 //!
-//! The holder is known by its fence. Whoever comes with the fence of a claim that has ended changes nothing.
-//! Tuples that are put under a claim are the holder's own until it is done: `done` brings them along.
+//! The holder is known by its fence. An operation with the fence of a claim that has ended changes nothing. Tuples that
+//! are put under a claim are the holder's own until it is done: `done` brings them along.
 
 use crate::bounds::Refusal;
 use crate::events::EventKind;
@@ -10,7 +10,7 @@ use crate::transactions::View;
 use crate::waiting::Ticket;
 use crate::{Order, Space, Template, Tuple};
 
-/// What a claim is given on.
+/// The terms of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimTerms {
     /// How long the holder may be silent, in milliseconds.
@@ -33,7 +33,7 @@ pub(crate) struct Claimed {
     pub(crate) attempts_max: Option<usize>,
 }
 
-/// What a holder gets: its fence, the tuple, and which attempt at it this is, from 1.
+/// The result of a claim: its fence, the tuple, and the number of this attempt, from 1.
 pub type Grant = (Fence, Tuple, usize);
 
 impl Space {
@@ -130,7 +130,7 @@ impl Space {
         Ok(())
     }
 
-    /// The claim has ended: its tuple is in nobody's hands.
+    /// The claim has ended: its tuple has no holder.
     pub(crate) fn end(&mut self, fence: Fence) -> Result<Claimed, Refusal> {
         let index = self.claims.iter().position(|claimed| claimed.fence == fence);
         Ok(self.claims.remove(index.ok_or(Refusal::ClaimLost)?))

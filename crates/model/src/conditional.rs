@@ -28,7 +28,7 @@ impl Space {
     }
 
     /// Replaces a match by another tuple and returns the old one (O8); `None` if nothing matches. The
-    /// new tuple is put as any other: as the youngest, and it serves who waits for it.
+    /// new tuple is put as any other: as the youngest, and it serves blocked calls.
     ///
     /// ```
     /// use tupelo_model::{Space, template, tuple};
@@ -59,8 +59,8 @@ impl Space {
         Ok(old)
     }
 
-    /// Whether something matches, in the space or in the hands of a claim, of an open transaction or of a waiter that
-    /// has not returned yet: what is held may come back (O9). `wait_none` waits until this is false.
+    /// Whether there is a match, in the space or held by a claim, by an open transaction or by a waiter that has not
+    /// returned yet. A held tuple may come back (O9). `wait_none` waits until this is false.
     ///
     /// ```
     /// use tupelo_model::{Reply, Space, Want, template, tuple};

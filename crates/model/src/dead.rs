@@ -19,7 +19,7 @@ pub struct Obituary {
 }
 
 impl Obituary {
-    /// Whether both say the same, as far as somebody gave reasons: engines word the others as they like.
+    /// Whether both say the same, as far as holders gave reasons: engines word the others as they like.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let says_so =
             |(a, b): (&Option<String>, &Option<String>)| a.is_none() || b.is_none() || a == b;
@@ -76,7 +76,7 @@ impl Space {
         self.dead_matches(template).map(obituary).collect()
     }
 
-    /// Puts the dead tuples that match back at their old places, as if nobody had tried yet. Returns how many.
+    /// Puts the dead tuples that match back at their old places, with no attempts counted. Returns how many.
     pub fn requeue(&mut self, template: &Template) -> u64 {
         let places: Vec<u64> = self.dead_matches(template).map(|stored| stored.place).collect();
         let count = places.len() as u64;

@@ -8,13 +8,13 @@ use crate::{Space, Template, Tuple};
 /// What happened to a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventKind {
-    /// It is there: it was put, or became visible, or was put back from the dead.
+    /// The tuple is visible: it was put, or became visible, or was put back from the dead.
     Put,
-    /// Somebody has it for good.
+    /// A caller has the tuple for good.
     Take,
-    /// It is gone, and nobody has it: its lease ended, or the last attempt at it failed.
+    /// The tuple is gone, and no caller has it: its lease ended, or the last attempt at it failed.
     Expire,
-    /// It is there again: a claim of it failed.
+    /// The tuple is visible again: a claim of it failed.
     Return,
 }
 
@@ -41,9 +41,9 @@ pub struct Event {
     pub kind: EventKind,
     /// The tuple.
     pub tuple: Tuple,
-    /// Its number among the events of the subscription, from 1; those that were dropped count.
+    /// Its number among the events of the subscription, from 1; dropped events count.
     pub sequence: u64,
-    /// How many were dropped between this one and the one before.
+    /// How many were dropped between the previous event and this one.
     pub missed: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriptionTicket(u64);
 
-/// Somebody who is told.
+/// A subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Subscription {
     ticket: SubscriptionTicket,
@@ -62,7 +62,7 @@ pub(crate) struct Subscription {
     pub(crate) waiting: VecDeque<(EventKind, Tuple, u64)>,
     /// How many events there have been.
     happened: u64,
-    /// The number of the last one that was picked up.
+    /// The number of the last event that was picked up.
     picked_up: u64,
 }
 
@@ -140,7 +140,7 @@ impl Space {
         self.subscriptions.retain(|subscription| subscription.ticket != ticket);
     }
 
-    /// Tells everybody who listens what happened to a tuple; of too many events the oldest are dropped (N2).
+    /// Tells every subscription of the event of a tuple; of too many events the oldest are dropped (N2).
     pub(crate) fn tell(&mut self, kind: EventKind, tuple: &Tuple) {
         let listens =
             |one: &&mut Subscription| one.on.contains(&kind) && one.template.matches(tuple);

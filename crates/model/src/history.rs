@@ -1,14 +1,15 @@
-//! Histories of several callers at once: is there an order of the calls that explains all answers (O1)?
+//! Histories of several callers at once: does an order of the calls explain all answers (O1)?
 //!
-//! Each call takes effect at one moment between its beginning and its end. The search tries every call
-//! that may have been next (none of the others had ended before it began), follows the model, and goes
-//! back when the answers do not fit (Wing and Gong, 1993). What was tried is remembered by the set of
-//! calls that are done and the state they led to (Lowe, 2017), or it would be tried again in every order.
+//! Each call takes effect at one moment between its beginning and its end. The search tries every call that may have
+//! been next: none of the others had ended before it began. It follows the model, and goes back when the answers do not
+//! fit (Wing and Gong, 1993). It remembers each attempt by the set of calls that are done and their resulting state
+//! (Lowe, 2017). Otherwise it would try the same in every order.
 //!
-//! What a subscription heard until the end says a good deal about the order, so it is compared step by step: the events of a
-//! call must be those that come next. That makes the search short where it would be long, since states differ by what was heard.
-//! It asks more than the answer at the end does, too: that says nothing of how the events of several shapes follow each other, as one
-//! call may concern several in any order (N1); here they may do so within one call only.
+//! The events of a subscription until the end tell much about the order, so the search compares them step by step: the
+//! events of a call must come next. That makes the search short where it would be long, since states differ by their
+//! events. It demands more than the answer at the end does. The answer leaves open in which order the events of several
+//! shapes follow each other, as one call may concern several in any order (N1). Here only the order within one call is
+//! open.
 
 use std::collections::HashMap;
 
@@ -21,9 +22,9 @@ use crate::outcomes::State;
 pub struct Call {
     /// The space that was asked.
     pub at: Place,
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
-    /// What was answered.
+    /// The answer.
     pub answer: Answer,
     /// A moment before the call.
     pub invoked: u64,
@@ -60,9 +61,9 @@ pub const CALLS_MAX: usize = 64;
 ///
 /// If there are more than [`CALLS_MAX`] calls.
 ///
-/// # What is heard
+/// # Subscriptions
 ///
-/// A subscription is asked by one call at most, which says all that it has heard by then.
+/// A subscription is asked by one call at most, which returns all its events until then.
 pub fn linearization(calls: &[Call], start: &State) -> Option<Vec<usize>> {
     assert!(calls.len() <= CALLS_MAX, "a history is searched up to {CALLS_MAX} calls");
     let heard = calls.iter().enumerate();
@@ -72,7 +73,7 @@ pub fn linearization(calls: &[Call], start: &State) -> Option<Vec<usize>> {
 }
 
 impl Call {
-    /// All that a subscription has heard, with its label, if the call is one that asked for it: the only one that does.
+    /// All events of a subscription, with its label, if the call has asked for them: no other call does.
     fn heard(&self) -> Option<(&str, &[Event])> {
         match (&self.operation, &self.answer) {
             (Operation::Events { label }, Answer::Events(events)) => Some((label, events)),
@@ -116,8 +117,8 @@ impl Search<'_> {
         false
     }
 
-    /// Whether what happens between two states is what the subscriptions have heard next that are still to be asked. Not known of
-    /// one that has dropped something.
+    /// Whether the events between two states come next for each subscription that is still to be asked. Not known of a
+    /// subscription that has dropped events.
     fn was_heard(&self, done: u64, (before, after): (&State, &State)) -> bool {
         let to_come = self.heard.iter().filter(|(index, _)| done >> index & 1 == 0);
         to_come.map(|(_, heard)| *heard).all(|(label, heard)| {

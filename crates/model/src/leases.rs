@@ -7,7 +7,7 @@ use crate::events::EventKind;
 use crate::space::Stored;
 use crate::{Space, Tuple};
 
-/// From when to when a tuple is there.
+/// The time from which and until which a tuple is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseTerms {
     /// How long it stays once it is visible (L1), in milliseconds; `None`: for ever.
@@ -51,8 +51,8 @@ impl Stored {
 }
 
 impl Space {
-    /// Adds a tuple that is there from one moment to another (L1, L3). The length of the lease counts from
-    /// when it is visible.
+    /// Adds a tuple that is visible from one moment to another (L1, L3). The length of the lease counts from the first
+    /// moment.
     ///
     /// ```
     /// use tupelo_model::{LeaseTerms, Space, template, tuple};
@@ -128,7 +128,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Refusal::LeaseExpired`] if it is not there any more, or in somebody's hands.
+    /// [`Refusal::LeaseExpired`] if the tuple is gone, or held.
     pub fn cancel_lease(&mut self, ticket: LeaseTicket) -> Result<(), Refusal> {
         if let Some(index) = self.delayed.iter().position(|delayed| delayed.ticket == ticket) {
             self.delayed.remove(index);
@@ -157,7 +157,7 @@ impl Space {
         Ok(self.lease_mut(ticket)?.ends_ms.is_some())
     }
 
-    /// The lease of a tuple that is visible, in somebody's hands or dead.
+    /// The lease of a tuple that is visible, held or dead.
     fn lease_mut(&mut self, ticket: LeaseTicket) -> Result<&mut Lease, Refusal> {
         let now_ms = self.now_ms;
         let free = self.tuples.iter_mut().chain(&mut self.dead);

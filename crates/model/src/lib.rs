@@ -24,13 +24,17 @@
 //! | `scan.rs` | reading through a space while it changes | O6 |
 //! | `bounds.rs` | limits | B1, B2 |
 //!
-//! What a value is and whether a template matches (V, M) is the business of `tupelo-tuple`, which is pure
-//! and is tested by the cases of `conformance/`.
+//! `tupelo-tuple` defines values and decides whether a template matches (V, M). It is pure and is tested by the cases
+//! of `conformance/`.
 //!
-//! The rest turns the model into a judge. `operation.rs` has operations and answers as data, `outcomes`
-//! lists every answer that the rules allow, `watcher.rs` follows an engine and objects, `history.rs`
-//! judges several callers at once. `conformance` runs the cases of `conformance/` against anything that
-//! answers operations, `against.rs` and `random` do the same with operations by chance.
+//! The rest turns the model into a judge:
+//!
+//! - `operation.rs` has operations and answers as data.
+//! - `outcomes` lists every answer that the rules allow.
+//! - `watcher.rs` follows an engine and objects.
+//! - `history.rs` judges several callers at once.
+//! - `conformance` runs the cases of `conformance/` against any subject that answers operations.
+//! - `against.rs` and `random` do the same with random operations.
 //!
 //! # In a dozen lines
 //!

@@ -1,4 +1,4 @@
-//! Operations and their answers as data: what a test sends to an engine, and what came back.
+//! Operations and their answers as data: a test sends operations to an engine, and the answers come back.
 
 use crate::order::shape;
 use crate::scan::{Scanned, same_multiset};
@@ -26,7 +26,7 @@ impl Place {
     }
 }
 
-/// An operation with its arguments, which are those of the method of [`crate::Space`] that is named.
+/// An operation with its arguments, which are those of the [`crate::Space`] method of that name.
 ///
 /// What takes time is several operations that share a label, so that others can come in between.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ pub enum Operation {
     BeginScan { label: String, template: Template },
     /// The scan goes on by about so many tuples.
     ContinueScan { label: String, at_most: usize },
-    /// `end_scan`: the scan goes on to its end and answers all that it saw.
+    /// `end_scan`: the scan goes on to its end and answers every tuple that it saw.
     EndScan { label: String },
     /// `put_leased`: the label is the lease's.
     PutLeased { label: String, tuple: Tuple, terms: LeaseTerms },
@@ -108,8 +108,8 @@ pub enum Operation {
     Requeue { template: Template },
     /// A transaction over both spaces begins.
     Begin { label: String, ttl_ms: u64 },
-    /// Another operation, as the transaction does it: one that puts, takes, reads or counts; or `finish`, of a take,
-    /// with a tuple that is the transaction's.
+    /// Another operation, as the transaction does it: an operation that puts, takes, reads or counts. Or `finish`, of a
+    /// take, with a tuple of the transaction's own.
     Inside { label: String, operation: Box<Operation> },
     /// `commit`.
     Commit { label: String },
@@ -117,7 +117,7 @@ pub enum Operation {
     RollBack { label: String },
     /// `subscribe`: the label is the subscription's.
     Subscribe { label: String, template: Template, on: Vec<EventKind>, buffer: usize },
-    /// `events`: all that wait.
+    /// `events`: all waiting events.
     Events { label: String },
     /// `unsubscribe`.
     Unsubscribe { label: String },
@@ -125,8 +125,8 @@ pub enum Operation {
     Pass { ms: u64 },
 }
 
-/// What is due so soon is over after [`PASS_MS`]. Nothing else that is ever due is less than minutes away, so it
-/// does not matter that an engine's time is a little later than it was told to be.
+/// Soon-due events are over after [`PASS_MS`]. Nothing else that is ever due is less than minutes away. So it does not
+/// matter that an engine's time is a little later than it was told to be.
 pub const BRIEF_MS: u64 = 1;
 
 /// Time that is certainly longer than [`BRIEF_MS`], rounded up, from when an operation has returned.
@@ -157,11 +157,11 @@ pub enum Answer {
     Nothing,
     /// A tuple.
     Tuple(Tuple),
-    /// Several tuples: those of one shape in their order (T2).
+    /// Several tuples: tuples of one shape in their order (T2).
     Tuples(Vec<Tuple>),
     /// Several tuples in any order.
     Unordered(Vec<Tuple>),
-    /// What a scan may have returned: agrees with each [`Answer::Unordered`] that it allows.
+    /// The allowed result of a scan: agrees with each [`Answer::Unordered`] that it allows.
     Scanned(Scanned),
     /// A number of tuples.
     Count(u64),
@@ -174,18 +174,18 @@ pub enum Answer {
         /// Which attempt at the tuple it is, from 1.
         attempt: usize,
     },
-    /// Dead tuples: those of one shape in their order.
+    /// Dead tuples: tuples of one shape in their order.
     Dead(Vec<Obituary>),
-    /// What happened: to the tuples of one shape in its order. (Of several shapes also, but whoever takes or moves
-    /// tuples of several does so in any order of the shapes, which the model does not follow.)
+    /// Events: of the tuples of one shape in its order. (Of several shapes also. But a call that takes or moves tuples
+    /// of several shapes does so in any order of the shapes, which the model does not follow.)
     Events(Vec<Event>),
     /// It is refused, with this code, and had no effect.
     Refused(String),
 }
 
 impl Answer {
-    /// Whether the rules see the same answer: tuples of different shapes have no order among each other,
-    /// and what is unordered has none at all.
+    /// Whether the rules see the same answer: tuples of different shapes have no order among each other, and unordered
+    /// answers have none at all.
     pub fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Done, Self::Done) | (Self::Nothing, Self::Nothing) => true,

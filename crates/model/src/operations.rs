@@ -24,8 +24,8 @@ impl Space {
         Some(self.take_at(place).tuple)
     }
 
-    /// Returns a copy of a match, the one that [`Self::try_take`] would remove if no transaction had read it (O4, X3);
-    /// `None` if nothing matches.
+    /// Returns a copy of the match that [`Self::try_take`] would remove if no transaction had read it (O4, X3); `None`
+    /// if nothing matches.
     pub fn try_read(&self, template: &Template, order: Order) -> Option<Tuple> {
         self.choices(template, order, View::READ).first().map(|stored| stored.tuple.clone())
     }

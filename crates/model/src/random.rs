@@ -21,8 +21,7 @@ use crate::{
 /// The environment variable that makes random tests use a seed again.
 const SEED_VARIABLE: &str = "TUPELO_SEED";
 
-/// Runs a property on random inputs, and looks for a small one if it fails. What it prints says how to
-/// run it again.
+/// Runs a property on random inputs, and looks for a small one if it fails. The output says how to run it again.
 ///
 /// # Panics
 ///
@@ -209,7 +208,7 @@ pub fn plain_operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What a caller wants with a match: mostly to take it.
+/// A caller's use of a match: mostly to take it.
 fn wants() -> impl Strategy<Value = Want> {
     select(&[Want::Take, Want::Take, Want::Read][..])
 }
@@ -258,7 +257,7 @@ pub fn claim_operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What a transaction does in a space.
+/// An operation of a transaction in a space.
 fn operations_inside() -> impl Strategy<Value = Operation> {
     let limit = || prop::option::of(0..4_usize);
     let limited = move || (templates(), limit());
@@ -294,7 +293,7 @@ fn operations_inside() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Transactions: what they do, and how they begin and end.
+/// Transactions: their operations, and how they begin and end.
 fn transaction_operations() -> impl Strategy<Value = Operation> {
     prop_oneof![
         4 => begins(prop_oneof![12 => Just(LONG_MS), 1 => Just(BRIEF_MS)]),
@@ -355,8 +354,8 @@ pub fn timed_operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Being told of what happens (N1). The buffer is never full: what is dropped then depends on the order of events of
-/// several shapes, which the rules leave open where one operation concerns them.
+/// Subscriptions (N1). The buffer is never full: the drops would depend on the order of events of several shapes. The
+/// rules leave that order open where one operation concerns several.
 pub fn event_operations() -> impl Strategy<Value = Operation> {
     let kinds = || {
         prop_oneof![
@@ -388,8 +387,8 @@ pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operati
     vec((place, operation), 1..count_max)
 }
 
-/// A list of operations on many tuples at once, up to `tuples_max` in each put: far more than one undo log,
-/// one extent or one bucket of an engine holds. Now and then somebody waits or gives up in between.
+/// A list of operations on many tuples at once, up to `tuples_max` in each put. That is far more than one undo log, one
+/// extent or one bucket of an engine holds. Now and then a call waits or gives up in between.
 pub fn bulk_operations(tuples_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
     let place = prop_oneof![2 => Just(Place::Main), 1 => Just(Place::Other)];
     let template = || select(BULK_TEMPLATES).prop_map(template);
@@ -447,7 +446,7 @@ fn one_of_many(number: usize, shape: u8) -> Tuple {
     }
 }
 
-/// No limit, or one that is soon reached.
+/// No limit, or a limit that is soon reached.
 pub fn limits() -> impl Strategy<Value = Limits> {
     let tuples_max = prop_oneof![3 => Just(None), 1 => (1..6_usize).prop_map(Some)];
     let when_full = prop_oneof![Just(WhenFull::Error), Just(WhenFull::DropOldest)];

@@ -10,10 +10,10 @@ use crate::{Space, Template, Tuple};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanTicket(u64);
 
-/// What a scan may return.
+/// The allowed results of a scan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scanned {
-    /// Matches that were there from the beginning to the end: in every answer, once.
+    /// Matches that were in the space from the beginning to the end: in every answer, once.
     pub throughout: Vec<Stored>,
     /// Matches that came or went meanwhile: in an answer at most once.
     pub meanwhile: Vec<Stored>,
@@ -52,7 +52,7 @@ impl Space {
         ticket
     }
 
-    /// Ends a scan and says what it may have returned.
+    /// Ends a scan and gives its allowed results.
     ///
     /// # Panics
     ///
@@ -75,7 +75,7 @@ impl Space {
 }
 
 impl Scanned {
-    /// Whether a tuple is among those that were there throughout, and among those that came or went.
+    /// Whether a tuple was in the space throughout, or came or went.
     pub(crate) fn knows(&self, place: u64) -> (bool, bool) {
         let has = |all: &[Stored]| all.iter().any(|stored| stored.place == place);
         (has(&self.throughout), has(&self.meanwhile))

@@ -124,7 +124,7 @@ impl Display for Obituary {
     }
 }
 
-/// As it is shown: what a failed test prints is read by people.
+/// As it is shown: people read the output of a failed test.
 impl fmt::Debug for Operation {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         Display::fmt(self, out)

@@ -1,8 +1,7 @@
 //! The list, and the loop: a space with its tuples, and what happens when a tuple arrives.
 //!
-//! Everything else in this crate is said in terms of the three private steps at the end of this file:
-//! a tuple *arrives* (at its place, or in the hands of who waits for it), a tuple is *found*, a tuple
-//! is *removed*.
+//! The other modules of this crate build on the three private steps at the end of this file. A tuple *arrives*: at its
+//! place, or at a call that waits for it. A tuple is *found*. A tuple is *removed*.
 
 use crate::bounds::{Limits, Refusal};
 use crate::claims::Claimed;
@@ -15,21 +14,21 @@ use crate::{Template, Tuple};
 
 /// A space: a multiset of tuples, and the calls that wait for one.
 ///
-/// There is one caller and there are no threads, so every operation happens at one moment (O1), and
-/// what it returns is the space's own copy, given away (V2).
+/// There is one caller and there are no threads, so every operation happens at one moment (O1). Each result is the
+/// space's own copy, given away (V2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Space {
     /// The tuples that anybody may have, the oldest first (T2). Equal tuples are two tuples.
     pub(crate) tuples: Vec<Stored>,
     /// The calls that have not returned yet, in the order in which they came (T3).
     pub(crate) waits: Vec<Wait>,
-    /// The tuples that somebody has claimed (K1).
+    /// The claimed tuples (K1).
     pub(crate) claims: Vec<Claimed>,
     /// The tuples whose last attempt has failed, the oldest first (K5).
     pub(crate) dead: Vec<Stored>,
     /// The tuples that are not visible yet (L3).
     pub(crate) delayed: Vec<Delayed>,
-    /// Those who are told of what happens (N1).
+    /// The subscriptions (N1).
     pub(crate) subscriptions: Vec<Subscription>,
     /// The scans that are under way (O6).
     pub(crate) scans: Vec<OpenScan>,
@@ -40,7 +39,7 @@ pub struct Space {
     pub(crate) arrivals: u64,
     /// How many claims there have been: the last one's fence (K1).
     pub(crate) fences: u64,
-    /// The time, in milliseconds (L4). It passes when somebody says so: see `time.rs`.
+    /// The time, in milliseconds (L4). It passes when the program says so: see `time.rs`.
     pub(crate) now_ms: u64,
 }
 
@@ -54,14 +53,14 @@ pub struct Stored {
     pub tuple: Tuple,
     /// Its lease, if it was put on terms (L1).
     pub(crate) lease: Option<Lease>,
-    /// Why earlier attempts at it have failed, the oldest first (K5); `None` where nobody gave a reason.
+    /// Why earlier attempts at it have failed, the oldest first (K5); `None` for an attempt without a reason.
     pub(crate) failures: Vec<Option<String>>,
-    /// The open transactions that have read it: nobody else may take it (X3).
+    /// The open transactions that have read it: no other caller may take it (X3).
     pub(crate) readers: Vec<TransactionTicket>,
 }
 
 impl Stored {
-    /// A tuple as it is put: no lease, and nobody has tried yet.
+    /// A tuple as it is put: no lease, and no attempts.
     pub(crate) fn new(place: u64, tuple: Tuple) -> Self {
         Self { place, tuple, lease: None, failures: Vec::new(), readers: Vec::new() }
     }
@@ -126,10 +125,9 @@ impl Space {
         self.arrivals
     }
 
-    /// A tuple comes to its place, or into the hands of who waits for it (T3): every matching waiting
-    /// read gets a copy, the oldest matching waiting take gets the tuple. Not if its lease has ended while
-    /// it was in somebody's hands: then it is gone (L1). `told` is what is heard of it: nothing if it comes back from
-    /// a call that had no effect (T5).
+    /// A tuple comes to its place, or to a call that waits for it (T3). Every matching waiting read gets a copy, and
+    /// the oldest matching waiting take gets the tuple. If its lease ended while it was held, the tuple is gone (L1).
+    /// The event `told` is none if the tuple comes back from a call that had no effect (T5).
     pub(crate) fn arrive(&mut self, stored: Stored, told: Option<EventKind>) {
         if stored.has_ended(self.now_ms) {
             self.tell(EventKind::Expire, &stored.tuple);
@@ -157,7 +155,7 @@ impl Space {
         self.tuples.iter().filter(|stored| template.matches(&stored.tuple))
     }
 
-    /// Removes the tuple at a place for good: somebody takes it.
+    /// Removes the tuple at a place for good: a caller takes it.
     pub(crate) fn take_at(&mut self, place: u64) -> Stored {
         let stored = self.remove(place);
         self.tell(EventKind::Take, &stored.tuple);

@@ -1,6 +1,6 @@
 //! Time, and what happens by itself when it passes (L1, L3, L4, K2, T6).
 //!
-//! There is no clock here: whoever uses the model says how much time passes, to the millisecond.
+//! There is no clock here: the caller of the model says how much time passes, to the millisecond.
 
 use crate::claims::Fence;
 use crate::events::EventKind;
@@ -15,7 +15,7 @@ use crate::{Space, Tuple};
 pub(crate) enum Event {
     /// A tuple becomes visible: the youngest of all.
     Appears(LeaseTicket),
-    /// The lease of a tuple ends that is there for everybody, or dead.
+    /// The lease of a visible or dead tuple ends.
     Ends(u64),
     /// A claim runs out.
     RunsOut(Fence),
@@ -50,18 +50,18 @@ impl Space {
         self.arrived_at(end_ms);
     }
 
-    /// All that was due has happened.
+    /// All due events have happened.
     pub(crate) fn arrived_at(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
         self.forget_ended();
     }
 
-    /// What is due next until `end_ms`: of each shape the first, since between shapes there is no order.
+    /// The next due events until `end_ms`: of each shape the first, since between shapes there is no order.
     pub(crate) fn first_due(&self, end_ms: u64) -> Vec<Due> {
         let mut first: Vec<(&Tuple, Due)> = Vec::new();
         for (tuple, due) in self.moments().filter(|(_, (due_ms, _))| *due_ms <= end_ms) {
             match first.iter_mut().find(|(other, _)| shape(other) == shape(tuple)) {
-                // Of one moment, what was put first happens first.
+                // Of one moment, the earlier put happens first.
                 Some((_, earliest)) if due.0 < earliest.0 => *earliest = due,
                 Some(_) => {}
                 None => first.push((tuple, due)),

@@ -1,9 +1,9 @@
 //! Transactions: operations that take effect together at commit, or not at all (X1-X7).
 //!
-//! A transaction has a part in each of its spaces: what it has put there, which only the transaction itself sees, as
-//! younger than everything else (X2); and what it has taken (X3). What it has read stays where it is, and counts the
-//! transaction among its readers: others may read it and not take it. When the transaction ends, it lets go of all
-//! that, the oldest tuple of each shape first, and blocked callers get what they wait for (X4).
+//! A transaction has a part in each of its spaces: its puts and its takes. Its puts are visible to the transaction
+//! alone, as younger than everything else (X2). Tuples that it has read stay at their places, and count the transaction
+//! among their readers: others may read them and not take them (X3). When the transaction ends, it lets go of all its
+//! tuples, the oldest of each shape first, and blocked callers get their matches (X4).
 
 use crate::bounds::Refusal;
 use crate::events::EventKind;
@@ -11,7 +11,7 @@ use crate::space::Stored;
 use crate::waiting::Want;
 use crate::{Order, Space, Template, Tuple};
 
-/// Whose transaction it is, in all its spaces: the number that whoever begins it has chosen.
+/// The number of a transaction in all its spaces, chosen by the caller that begins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionTicket(pub u64);
 
@@ -19,15 +19,15 @@ pub struct TransactionTicket(pub u64);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) ticket: TransactionTicket,
-    /// What it has put, the oldest first. The places say which is which, and nothing about age: at commit they get others.
+    /// Its puts, the oldest first. The places say which is which, and nothing about age: at commit they get others.
     pub(crate) puts: Vec<Stored>,
-    /// What it has taken.
+    /// Its takes.
     pub(crate) taken: Vec<Stored>,
-    /// When it has been open for too long.
+    /// When it has been open for longer than its ttl.
     pub(crate) ends_ms: u64,
 }
 
-/// Who looks, and what for.
+/// The caller that looks, and its purpose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     inside: Option<TransactionTicket>,
@@ -35,12 +35,12 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Whoever wants to read.
+    /// A caller that reads.
     pub(crate) const READ: Self = Self::of_all(Want::Read);
-    /// Whoever wants to take.
+    /// A caller that takes.
     pub(crate) const TAKE: Self = Self::of_all(Want::Take);
 
-    /// The view of those who are in no transaction.
+    /// The view of callers that are in no transaction.
     pub(crate) const fn of_all(want: Want) -> Self {
         Self { inside: None, want }
     }
@@ -99,7 +99,7 @@ impl Space {
         Ok(())
     }
 
-    /// Takes a match for the transaction (X3): nobody else has it until the transaction ends.
+    /// Takes a match for the transaction (X3): no other caller has it until the transaction ends.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Space {
         Ok(place.map(|place| self.take_inside(ticket, place)))
     }
 
-    /// Copies a match for the transaction (X3): nobody else takes it until the transaction ends.
+    /// Copies a match for the transaction (X3): no other caller takes it until the transaction ends.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl Space {
         Ok(place.map(|place| self.read_inside(ticket, place)))
     }
 
-    /// Makes everything happen in all spaces of a transaction (X1): what it took is gone, what it read may be taken, and
-    /// what it put is there, in the order in which it put it.
+    /// Makes everything happen in all spaces of a transaction (X1). Its takes are gone, its reads may be taken, and its
+    /// puts are there, in their order.
     ///
     /// # Errors
     ///
@@ -157,8 +157,8 @@ impl Space {
         Ok(())
     }
 
-    /// Undoes what a transaction did here: what it took is back at its place (X5), what it read may be taken, and what it
-    /// put has never been.
+    /// Undoes the transaction here. Its takes are back at their places (X5), its reads may be taken, and its puts have
+    /// never been.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Space {
 }
 
 impl Space {
-    /// The matches that somebody may have, the oldest first; then what its transaction has put.
+    /// The matches that the viewer may have, the oldest first; then the transaction's own puts.
     pub(crate) fn seen(&self, template: &Template, view: View) -> impl Iterator<Item = &Stored> {
         let own = self.parts.iter().filter(move |part| Some(part.ticket) == view.inside);
         let free = self.tuples.iter().filter(move |stored| view.admits(stored));
@@ -182,7 +182,7 @@ impl Space {
         all.filter(|stored| template.matches(&stored.tuple))
     }
 
-    /// Takes the tuple at a place. What the transaction has put itself is never heard of again (X2).
+    /// Takes the tuple at a place. There are no further events of the transaction's own puts (X2).
     pub(crate) fn take_inside(&mut self, ticket: TransactionTicket, place: u64) -> Tuple {
         let puts = &mut self.part_of(ticket).puts;
         if let Some(index) = puts.iter().position(|stored| stored.place == place) {
@@ -213,8 +213,8 @@ impl Space {
         stored.tuple.clone()
     }
 
-    /// This space, or what it may be once it has dropped what a transaction's puts need room for, when what the
-    /// transaction took is gone (B1). Not empty.
+    /// This space, or its possible states after making room for a transaction's puts, when the transaction's takes are
+    /// gone (B1). Not empty.
     pub(crate) fn with_room_for(&self, ticket: TransactionTicket) -> Vec<Self> {
         let Some(part) = self.parts.iter().find(|part| part.ticket == ticket) else {
             return vec![self.clone()];
@@ -223,14 +223,14 @@ impl Space {
         self.with_room(&puts, part.taken.len())
     }
 
-    /// Whether there is room for what a transaction has put, when what it took is gone (B1).
+    /// Whether there is room for a transaction's puts, when its takes are gone (B1).
     pub(crate) fn admit_commit(&mut self, ticket: TransactionTicket) -> Result<(), Refusal> {
         let part = self.part_mut(ticket)?.clone();
         let puts: Vec<&Tuple> = part.puts.iter().map(|stored| &stored.tuple).collect();
         self.admit(&puts, part.taken.len())
     }
 
-    /// What a transaction has taken is gone, which is heard now (X7). Returns what it has put, and the places of what it has read.
+    /// A transaction's takes are gone, with their events now (X7). Returns its puts, and the places of its reads.
     pub(crate) fn consume(&mut self, ticket: TransactionTicket) -> (Vec<Tuple>, Vec<u64>) {
         let index = self.parts.iter().position(|part| part.ticket == ticket);
         let part = self.parts.remove(index.expect("the transaction is open"));
@@ -241,7 +241,7 @@ impl Space {
         (puts, self.places_of(ticket))
     }
 
-    /// The places of all that a transaction has taken or read, the oldest first.
+    /// The places of all takes and reads of a transaction, the oldest first.
     pub(crate) fn places_of(&self, ticket: TransactionTicket) -> Vec<u64> {
         let parts = self.parts.iter().filter(|part| part.ticket == ticket);
         let taken = parts.flat_map(|part| &part.taken);
@@ -259,8 +259,8 @@ impl Space {
         &stored.expect("the transaction has it").tuple
     }
 
-    /// A transaction lets go of a tuple: what it took is back at its place (X5); what it read goes to the oldest blocked
-    /// take that waits for it, unless another transaction has read it, too (X4).
+    /// A transaction lets go of a tuple. A taken tuple is back at its place (X5). A read tuple goes to the oldest
+    /// blocked take that waits for it, unless another transaction has read it, too (X4).
     pub(crate) fn release(&mut self, ticket: TransactionTicket, place: u64) {
         let mut taken = self.parts.iter_mut().filter(|part| part.ticket == ticket);
         let taken = taken.find_map(|part| {

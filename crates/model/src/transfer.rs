@@ -6,7 +6,7 @@ use crate::{Space, Template, Tuple};
 
 impl Space {
     /// Moves all matches that can be taken to another space in one step and returns their number. They are new there:
-    /// they take the last places, in their order, and serve who waits.
+    /// they take the last places, in their order, and serve blocked calls.
     ///
     /// ```
     /// use tupelo_model::{Space, template, tuple};

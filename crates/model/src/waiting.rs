@@ -1,8 +1,8 @@
 //! Calls that wait (O3, T3-T6).
 //!
-//! A real `take` blocks its caller. Here there is nobody to block: a call that finds nothing gets a
-//! [`Ticket`], its place in the queue. Later puts serve the queue; the caller asks whether its ticket was
-//! served, and returns with the tuple or gives up.
+//! A real `take` blocks its caller. Here there is no caller to block: a call without a match gets a [`Ticket`], its
+//! place in the queue. Later puts serve the queue; the caller asks whether its ticket was served, and returns with the
+//! tuple or gives up.
 
 use crate::bounds::Refusal;
 use crate::events::EventKind;
@@ -10,7 +10,7 @@ use crate::space::Stored;
 use crate::transactions::View;
 use crate::{Order, Space, Template, Tuple};
 
-/// What a waiting call would do with its match.
+/// A waiting call's use of its match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Remove it.
@@ -19,14 +19,14 @@ pub enum Want {
     Read,
 }
 
-/// A call's place in the queue of those that wait.
+/// A call's place in the queue of waiting calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// What a blocking operation comes to: its tuple, or a ticket.
+/// The result of a blocking operation: its tuple, or a ticket.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// The tuple was there.
+    /// A match, at once.
     Now(Tuple),
     /// Nothing matched yet.
     Later(Ticket),
@@ -141,14 +141,14 @@ impl Space {
         stored.tuple
     }
 
-    /// What a call returns with.
+    /// The result of a call.
     pub(crate) fn picked_up(&mut self, ticket: Ticket) -> Stored {
         assert!(self.served(ticket), "only a call that was served can return");
         self.leave(ticket).expect("asserted above")
     }
 
-    /// The call gives up: its time is over, or it was interrupted. It had no effect (T5): a tuple that
-    /// was already in its hands goes back to its place, where it serves others that wait.
+    /// The call gives up: its time is over, or it was interrupted. It had no effect (T5): a tuple that it held already
+    /// goes back to its place, where it serves other blocked calls.
     pub fn cancel(&mut self, ticket: Ticket) {
         let want = self.waits.iter().find(|wait| wait.ticket == ticket).map(|wait| wait.want);
         if let (Some(Want::Take), Some(stored)) = (want, self.leave(ticket)) {
@@ -156,21 +156,21 @@ impl Space {
         }
     }
 
-    /// Tuples in somebody's hands that may come back (O9): those of takes that have not returned yet, those that are
-    /// claimed, and those that open transactions have taken.
+    /// Held tuples that may come back (O9): those of takes that have not returned yet, claimed tuples, and tuples that
+    /// open transactions have taken.
     pub(crate) fn held(&self) -> impl Iterator<Item = &Stored> {
         let handed = self.served_by(Want::Take).map(|(_, stored)| stored);
         let claimed = self.claims.iter().map(|claimed| &claimed.stored);
         handed.chain(claimed).chain(self.parts.iter().flat_map(|part| &part.taken))
     }
 
-    /// What the calls were served that wanted this, and their tickets.
+    /// The tuples of the served calls with this want, and their tickets.
     pub(crate) fn served_by(&self, want: Want) -> impl Iterator<Item = (Ticket, &Stored)> {
         let waits = self.waits.iter().filter(move |wait| wait.want == want);
         waits.filter_map(|wait| Some((wait.ticket, wait.served.as_ref()?)))
     }
 
-    /// Leaves the queue with what the call was served.
+    /// Leaves the queue with the tuple that the call was served.
     fn leave(&mut self, ticket: Ticket) -> Option<Stored> {
         let index = self.waits.iter().position(|wait| wait.ticket == ticket)?;
         self.waits.remove(index).served

@@ -1,7 +1,7 @@
-//! Watching an engine: is this answer one that the rules allow?
+//! Watching an engine: do the rules allow this answer?
 //!
-//! An answer can leave open what happened (which of two equal tuples was taken?), so the watcher keeps
-//! every state that agrees with all the answers so far. The engine is wrong when none is left.
+//! An answer can leave open what happened (which of two equal tuples was taken?). So the watcher keeps every state that
+//! agrees with all the answers so far. The engine is wrong when none is left.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ struct Details {
 }
 
 impl Watcher {
-    /// Begins with the one state that is known.
+    /// Begins with the only known state.
     pub fn new(state: State) -> Self {
         Self { states: vec![state] }
     }
@@ -55,7 +55,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// A [`Disagreement`] if the rules do not allow the answer; it says what they allow.
+    /// A [`Disagreement`] if the rules do not allow the answer; it lists the allowed answers.
     pub fn observe(
         &mut self,
         at: Place,
@@ -161,18 +161,18 @@ impl State {
         }
     }
 
-    /// What the holder of a lease calls it, if somebody holds it.
+    /// The holder's label of a lease, if it has a holder.
     fn label_of(&self, at: Place, ticket: LeaseTicket) -> Option<&str> {
         let lease = self.leases.iter().find(|(_, lease)| **lease == (at, ticket));
         lease.map(|(label, _)| label.as_str())
     }
 }
 
-/// What is in a space, as far as operations can tell.
+/// The contents of a space, as far as operations can tell.
 #[derive(PartialEq)]
 struct Contents<'a> {
-    /// The tuples by shape and age. Places are left out: they are compared only within a shape, where the
-    /// order says the same. So are fences: labels say who has what.
+    /// The tuples by shape and age. Places are left out: they are compared only within a shape, where the order says
+    /// the same. So are fences: labels name the holders.
     tuples: Vec<Seen<'a>>,
     /// The tuples that are not visible yet, by shape and in the order of their moments.
     delayed: Vec<Coming<'a>>,
@@ -182,7 +182,7 @@ struct Contents<'a> {
     puts: Vec<(TransactionTicket, Vec<&'a Tuple>)>,
     /// Per scan, the tuples that came or went meanwhile.
     gone: Vec<Vec<&'a Tuple>>,
-    /// Who is told, and what has not been picked up yet.
+    /// The subscriptions, and their events that have not been picked up yet.
     subscriptions: &'a [Subscription],
 }
 
@@ -193,7 +193,7 @@ struct Seen<'a> {
     lease: Option<LabelledLease<'a>>,
     failures: &'a [Option<String>],
     readers: &'a [TransactionTicket],
-    /// Per scan, what it knows of the tuple.
+    /// Per scan, its state for the tuple.
     scanned: Vec<(bool, bool)>,
 }
 

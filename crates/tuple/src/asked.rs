@@ -1,4 +1,4 @@
-//! What a call asks of a space beside its tuples: words that every engine, every protocol and every language shares.
+//! The arguments of a call beside its tuples: words that every engine, every protocol and every language shares.
 
 use crate::{Form, TemplateRef};
 
@@ -14,9 +14,9 @@ pub enum Order {
     Random,
     /// Whichever costs least to find.
     Any,
-    /// The one whose field of this number is greatest. The fields of an entry are numbered as its class has them.
+    /// The tuple whose field of this number is greatest. The fields of an entry are numbered as its class has them.
     Max(usize),
-    /// The one whose field of this number is least, numbered as for [`Order::Max`].
+    /// The tuple whose field of this number is least, numbered as for [`Order::Max`].
     Min(usize),
 }
 
@@ -62,7 +62,7 @@ impl WhenFull {
         self as u32
     }
 
-    /// The one with this number, if there is one.
+    /// The value with this number, if there is one.
     pub fn of_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.number() == number)
     }

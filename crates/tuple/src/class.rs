@@ -1,8 +1,8 @@
 //! Classes of entries: a name, the names of the bases, and the names of the fields (rule M7).
 //!
-//! Every class is kept once for the life of the process, as a class of a program is: so it is compared by its
-//! address, and who has a tuple need not keep its class alive. There are at most [`CLASSES_MAX`], whatever
-//! other processes write (rules B2, C5).
+//! Every class is kept once for the life of the process, as a class of a program is. So it is compared by its address,
+//! and the owner of a tuple need not keep its class alive. There are at most [`CLASSES_MAX`], whatever other processes
+//! write (rules B2, C5).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::encoding::{Reader, write};
 use crate::image::ARITY_MAX;
 use crate::{DecodeError, EncodeError, Kind, ValueError, hash};
 
-/// Most bytes of the names of a class, encoded: its own, those of its bases and of its fields (rule B2).
+/// Most bytes of the names of a class, encoded: its own, and the names of its bases and fields (rule B2).
 pub const CLASS_BYTES_MAX: usize = 4000;
 /// Most classes that a process knows (rule B2).
 pub const CLASSES_MAX: usize = 1 << 16;
@@ -153,7 +153,7 @@ impl Class {
         self.fields.binary_search_by(|name| compare_names(name, field)).ok()
     }
 
-    /// Whether the class has this name, or is derived from one that has (rule M7).
+    /// Whether the class has this name, or is derived from a class that has (rule M7).
     pub fn is(&self, name: &str) -> bool {
         *self.name == *name || self.bases.iter().any(|base| **base == *name)
     }
@@ -168,8 +168,7 @@ impl Class {
         self.hash
     }
 
-    /// The number that the class goes by in this process, from 1: what is passed on where a reference takes too
-    /// much room.
+    /// The number of the class in this process, from 1: it is passed on where a reference takes too much room.
     pub const fn number(&self) -> u32 {
         self.number
     }

@@ -1,16 +1,16 @@
-//! What makes a compiler that sees a tuple or a template being made know its fields or patterns as long as an operation
-//! on it runs: half of the work of a search is to find out what is asked for.
+//! A compiler that sees a tuple or a template being made can know its fields or patterns as long as an operation on it
+//! runs. This module keeps that knowledge: half of the work of a search is to find out the template.
 //!
-//! It knows them where nobody else gets a pointer to them (so who seldom needs them gets a copy), and where each is
-//! looked at by code of its own (so there is no loop over the first few).
+//! The compiler knows the items if no other code gets a pointer to them: code that seldom needs them gets a copy. Each
+//! item is also looked at by code of its own, so there is no loop over the first few.
 
 use crate::{Field, PatternRef, TemplateRef, TupleRef};
 
 /// So many fields or patterns are copied.
 const COPIED_MAX: usize = 8;
 
-/// What is asked of one item after the other. No closure: of that the compiler decides whether it becomes part of its
-/// caller, and where it does not, nothing is known any more.
+/// The question to one item after the other. No closure: the compiler decides whether a closure becomes part of its
+/// caller. If it does not, the compiler knows nothing about the items any more.
 pub trait Ask<T> {
     /// Whether to go on behind `item`, which has this number. To be compiled into its caller.
     fn ask(&mut self, index: usize, item: &T) -> bool;
@@ -57,9 +57,9 @@ fn apart<T: Copy, R>(items: &[T], blank: T, act: impl FnOnce(&[T]) -> R) -> R {
 }
 
 impl TupleRef<'_> {
-    /// Gives `act` the tuple with a copy of its fields, if they are few. For what seldom happens to a tuple: whoever sees the
-    /// fields being made, and nobody else who gets them, knows what they are as long as the caller runs, whatever that does
-    /// in shared memory.
+    /// Gives `act` the tuple with a copy of its fields, if they are few. For seldom paths. A caller that sees the
+    /// fields being made knows them as long as it runs, if no other code gets a pointer to them. That holds whatever
+    /// the other code does in shared memory.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the caller is to see that it keeps the fields")]
     pub fn apart<R>(self, act: impl FnOnce(TupleRef<'_>) -> R) -> R {
@@ -91,7 +91,7 @@ impl TemplateRef<'_> {
 mod tests {
     use super::*;
 
-    /// Notes what it is asked, and says no to one number.
+    /// Notes the numbers that it is asked, and says no to one of them.
     struct Noting {
         asked: Vec<(usize, usize)>,
         last: usize,

@@ -1,4 +1,4 @@
-//! One field, borrowed from whoever owns its bytes.
+//! One field, borrowed from the owner of its bytes.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::{Kind, encoding};
 /// Scalars, text and bytes are themselves; every other kind, and an integer beyond 64 bits, is its
 /// canonical encoding (`docs/encoding.md`).
 #[derive(Clone, Copy, Debug)]
-// A tag of its own, in the order of the kinds' numbers: hidden in the unused values of `Encoded::kind`, as
-// the compiler would have it, it costs six instructions more at each look, and a put looks four times.
+// A tag of its own, in the order of the kinds' numbers. The compiler would hide it in the unused values of
+// `Encoded::kind`. That costs six instructions more at each look, and a put looks four times.
 #[repr(u8)]
 pub enum Field<'a> {
     /// The value `null`.
@@ -31,9 +31,9 @@ pub enum Field<'a> {
 
 /// A field in its canonical encoding, in up to two pieces.
 ///
-/// Two pieces so that an array's data can stay in the caller's buffer: `head` is the part of the
-/// encoding before the data, `body` the data itself. The encoding is `head` followed by `body`; the
-/// engine aligns the beginning of `body` to 64 bytes when it stores an array.
+/// Two pieces so that an array's data can stay in the caller's buffer: `head` is the part of the encoding before the
+/// data, `body` the data itself. The encoding is `head` followed by `body`. The engine aligns the beginning of `body`
+/// to 64 bytes when it stores an array.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoded<'a> {
     /// The kind of the encoded value; [`Kind::Int`] stands for an integer beyond 64 bits.
@@ -104,8 +104,8 @@ impl Field<'_> {
         }
     }
 
-    /// How the two fields order, as ranges do (rule M5): numbers numerically, text by code point, bytes by
-    /// byte. `None` if they are of kinds that do not compare.
+    /// How the two fields order, as ranges do (rule M5): numbers numerically, text by code point, bytes by byte. `None`
+    /// if their kinds do not compare.
     pub fn order(&self, other: &Field<'_>) -> Option<std::cmp::Ordering> {
         crate::test::compare(self, &crate::Value::from_field(other).ok()?)
     }
@@ -141,8 +141,8 @@ pub(crate) fn folded_bits(value: f64) -> u64 {
     }
 }
 
-/// Whether two encodings are of the same value by M2. Encodings are canonical, so equal bytes decide
-/// for every kind, and unequal ones for all but those that hold floats or decimals.
+/// Whether two encodings are of the same value by M2. Encodings are canonical, so equal bytes decide for every kind.
+/// Unequal bytes decide for every kind that holds no floats or decimals.
 fn same_encoded(a: &Encoded<'_>, b: &Encoded<'_>) -> bool {
     if a.kind != b.kind {
         return false;

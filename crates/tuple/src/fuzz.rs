@@ -11,8 +11,8 @@ use crate::{
     TupleView, Value, hash,
 };
 
-/// Reads `bytes` as every kind of encoding. What is accepted is canonical (V4), is the same as itself
-/// (M2), and is printed such that it can be parsed back.
+/// Reads `bytes` as every kind of encoding. An accepted encoding is canonical (V4), is the same as itself (M2), and is
+/// printed such that it can be parsed back.
 ///
 /// # Panics
 ///
@@ -36,8 +36,8 @@ pub fn decode(bytes: &[u8]) {
     damaged_image(bytes);
 }
 
-/// Reads `bytes`, if they are text, as every form of the notation. What is accepted is printed such that
-/// it is parsed to the same again, and encoded such that it is decoded to the same.
+/// Reads `bytes`, if they are text, as every form of the notation. An accepted text is printed such that it is parsed
+/// to the same again, and encoded such that it is decoded to the same.
 ///
 /// # Panics
 ///
@@ -66,8 +66,8 @@ pub fn parse(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes`, if they are text, as a condition, and asks what is accepted about the tuple in `image`, which may be
-/// damaged. It has one answer, and is a part of templates that survive their text and their encoding.
+/// Reads `bytes`, if they are text, as a condition, and asks an accepted one about the tuple in `image`, which may be
+/// damaged. The condition has one answer, and is a part of templates that survive their text and their encoding.
 ///
 /// # Panics
 ///
@@ -101,7 +101,7 @@ fn kinds(pattern: &Pattern) -> KindSet {
     }
 }
 
-/// Asserts that what is printed is parsed back, unless it is nested deeper than the notation goes.
+/// Asserts that a printed template is parsed back, unless it is nested deeper than the notation goes.
 fn survives_text<T>(value: &T)
 where
     T: Debug + Display + FromStr<Err = ParseError> + PartialEq,

@@ -126,7 +126,7 @@ fn long(bytes: &[u8], seed: u64) -> u64 {
 /// The hash of an encoded field: by its value, not by its bytes, where the two differ.
 #[cold]
 fn encoded(value: &Encoded<'_>) -> u64 {
-    // The one case of two pieces that is common, and whose data is worth not copying.
+    // The only case of two pieces that is common, and whose data is worth not copying.
     if value.kind == Kind::Array && data_offset(value.head) == Some(value.head.len()) {
         return array(value.head, value.body);
     }
@@ -138,7 +138,7 @@ pub(crate) fn array(head: &[u8], data: &[u8]) -> u64 {
     combine(of_bytes(head, kind_seed(Kind::Array)), of_bytes(data, kind_seed(Kind::Array)))
 }
 
-/// What the hashes of encoded values of this kind begin with.
+/// The beginning of the hashes of encoded values of this kind.
 pub(crate) const fn kind_seed(kind: Kind) -> u64 {
     SEEDS[0].rotate_left(kind as u32)
 }

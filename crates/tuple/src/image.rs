@@ -1,13 +1,13 @@
 //! The image of a tuple inside a record: eight bytes per field at fixed places, then the heap.
 //!
-//! Field `i` is the eight bytes at `8 * i`: a scalar by value, anything else as offset and length
-//! (32 bits each, from the start of the image) of its bytes in the heap, which begin at a multiple of
-//! eight and are padded with zeros, so that text is compared by words. The kinds are not in the image
-//! but in the shape, so reading a field is one load. An image with an integer beyond 64 bits has the
-//! flag *wide*: its heap begins with a 64-bit set of the integer fields that are stored as encodings.
+//! Field `i` is the eight bytes at `8 * i`. A scalar is there by value. Any other value is there as the offset and
+//! length of its bytes in the heap (32 bits each, from the start of the image). These bytes begin at a multiple of
+//! eight and are padded with zeros, so that text is compared by words. The kinds are not in the image but in the shape,
+//! so reading a field is one load. An image with an integer beyond 64 bits has the flag *wide*: its heap begins with a
+//! 64-bit set of the integer fields that are stored as encodings.
 //!
-//! Everything here may read bytes that another process wrote: offsets and lengths are checked, text is
-//! validated, and what does not hold gives `None` (rule C5).
+//! All code here may read bytes that another process wrote. So offsets and lengths are checked, text is validated, and
+//! invalid bytes give `None` (rule C5).
 
 use crate::{Class, Encoded, Field, Kind};
 
@@ -36,7 +36,7 @@ pub fn size(fields: &[Field<'_>], origin: usize) -> Size {
     sizer.size(fields, origin)
 }
 
-/// Adds up the size of an image field by field, for who looks at each field anyway.
+/// Adds up the size of an image field by field, for code that looks at each field anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizer {
     bytes: usize,
@@ -75,7 +75,7 @@ impl Sizer {
         self.bytes += 8 + heap_bytes;
     }
 
-    /// The size of the image of `fields`, which are those that were added.
+    /// The size of the image of `fields`, the fields that were added.
     #[inline(always)]
     pub fn size(self, fields: &[Field<'_>], origin: usize) -> Size {
         if self.encoded {
@@ -86,8 +86,7 @@ impl Sizer {
     }
 }
 
-/// As [`size`], for fields of which some are encoded: one of them may make the image wide, which moves all
-/// that follow.
+/// As [`size`], for fields of which some are encoded: one of them may make the image wide, which moves all later ones.
 #[inline(never)]
 fn size_with_encoded(fields: &[Field<'_>], origin: usize) -> Size {
     let wide = fields.iter().any(is_wide);
@@ -108,8 +107,8 @@ const fn padded(bytes: usize) -> usize {
     (bytes + 7) & !7
 }
 
-/// Where an encoding begins in the heap, if `at` is the first free byte: arrays are placed such that
-/// their data, not their head, is aligned.
+/// The beginning of an encoding in the heap, if `at` is the first free byte. Arrays are placed such that their data,
+/// not their head, is aligned.
 #[inline]
 fn heap_start(encoded: &Encoded<'_>, at: usize, origin: usize) -> usize {
     if encoded.kind == Kind::Array && !encoded.body.is_empty() {
@@ -129,8 +128,8 @@ fn is_wide(field: &Field<'_>) -> bool {
 pub trait Write {
     /// Writes the word of eight bytes with number `index`.
     fn word(&mut self, index: usize, word: u64);
-    /// Writes `bytes` at the byte offset `at`, which is a multiple of eight except after the first
-    /// piece of an encoding, and zeros up to the next multiple of eight.
+    /// Writes `bytes` at the byte offset `at`, and zeros up to the next multiple of eight. The offset is a multiple of
+    /// eight except after the first piece of an encoding.
     fn bytes(&mut self, at: usize, bytes: &[u8]);
 }
 

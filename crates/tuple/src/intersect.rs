@@ -36,8 +36,8 @@ impl std::fmt::Display for IntersectError {
 impl Template {
     /// The template for what matches this one and `other`; `None` if that is nothing.
     ///
-    /// Of two different classes of entries, one may be a base of the other, which only the entries themselves know: nothing
-    /// is taken to match both. So the result may match less, and never more.
+    /// Of two different classes of entries, one may be a base of the other, which only the entries themselves know. No
+    /// pattern is taken to match both. So the result may match less, and never more.
     ///
     /// # Errors
     ///

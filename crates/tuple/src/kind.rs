@@ -7,7 +7,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// The one value `null`; a value like any other, not a wildcard.
+    /// The value `null`; a value like any other, not a wildcard.
     Null = 0,
     /// `true` or `false`.
     Bool = 1,
@@ -87,7 +87,7 @@ impl Kind {
     }
 }
 
-/// A set of kinds: what a formal accepts. `any` is the full set (rule M4).
+/// A set of kinds, as a formal accepts it. `any` is the full set (rule M4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KindSet(u16);
 

@@ -1,6 +1,6 @@
 //! Tuples and templates as a Rust program writes them.
 
-/// The fields of a tuple, borrowed: what a put takes.
+/// The fields of a tuple, borrowed, for a put.
 ///
 /// ```
 /// let fields = tupelo_tuple::fields!["job", 7, 3.5];
@@ -28,8 +28,8 @@ macro_rules! tuple {
     };
 }
 
-/// A [`TemplateRef`](crate::TemplateRef): what a take takes. Values are actuals, a [`Kind`](crate::Kind)
-/// is a formal, `_` is any one field, and `..` at the end any number of further fields.
+/// A [`TemplateRef`](crate::TemplateRef), for a take. Values are actuals, and a [`Kind`](crate::Kind) is a formal. `_`
+/// is any one field, and `..` at the end any number of further fields.
 ///
 /// ```
 /// use tupelo_tuple::{Kind, fields, template};

@@ -20,7 +20,7 @@ pub(crate) fn compare_int_float(int: i64, float: f64) -> Option<Ordering> {
     let whole = float.trunc();
     #[expect(clippy::cast_possible_truncation, reason = "a whole number within the range of i64")]
     let by_whole = int.cmp(&(whole as i64));
-    // Equal in the whole part: what is left of the float decides, towards its own side of zero.
+    // Equal in the whole part: the rest of the float decides, towards its own side of zero.
     Some(by_whole.then_with(|| whole.total_cmp(&float)))
 }
 

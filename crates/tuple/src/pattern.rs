@@ -20,7 +20,7 @@ impl<'a> PatternRef<'a> {
     /// Any one field (rule M4).
     pub const ANY: Self = Self::Kinds(KindSet::ALL);
 
-    /// Whether `field` is what the pattern asks for.
+    /// Whether the pattern matches `field`.
     #[inline]
     pub fn matches(&self, field: &Field<'_>) -> bool {
         match self {
@@ -30,7 +30,7 @@ impl<'a> PatternRef<'a> {
         }
     }
 
-    /// The kinds that a matching field can have. What the engine selects shapes with.
+    /// The kinds that a matching field can have. The engine selects shapes with them.
     #[inline]
     pub fn kinds(&self) -> KindSet {
         match self {
@@ -72,7 +72,7 @@ pub enum Form<N> {
     /// Its first fields; any number of further fields may follow (rule M1). No pattern at all: everything, also
     /// entries.
     Rest,
-    /// The named fields of an entry; those that are not named are any (rule M7).
+    /// The named fields of an entry; the other fields are any (rule M7).
     Entry(N),
 }
 
@@ -99,7 +99,7 @@ impl Named {
     ///
     /// # Panics
     ///
-    /// If the fields are not in that order, or one is there twice. [`Alternative::entry`](crate::Alternative::entry)
+    /// If the fields are not in that order, or one appears twice. [`Alternative::entry`](crate::Alternative::entry)
     /// sorts them.
     pub fn new(class: impl Into<String>, fields: Vec<String>) -> Self {
         let ascending = fields.windows(2).all(|pair| compare_names(&pair[0], &pair[1]).is_lt());
@@ -117,8 +117,8 @@ impl Named {
         &self.fields
     }
 
-    /// Where the pattern for each field of `class` is, as far as there is one; `None` if the template is not
-    /// for entries of the class, or names a field that it has not.
+    /// The place of the pattern for each field of `class`, as far as there is one. The result is `None` if the template
+    /// is not for entries of the class, or names a field that the class has not.
     fn resolve(&self, class: &Class, mut place: impl FnMut(usize, usize)) -> Option<()> {
         if !class.is(&self.class) {
             return None;
@@ -187,13 +187,13 @@ impl<'a> TemplateRef<'a> {
         Self { condition: None, ..self }
     }
 
-    /// Whether the tuple is what the template asks for. One whose fields are damaged is not, nor one of which the
-    /// condition can not be told.
+    /// Whether the template matches the tuple. It does not if the fields are damaged, or the condition cannot be
+    /// decided.
     pub fn matches(&self, tuple: &TupleView<'_>) -> bool {
         self.judge(tuple) == Ok(true)
     }
 
-    /// As [`TemplateRef::matches`], for who counts the tuples of which the condition can not be told.
+    /// As [`TemplateRef::matches`], for code that counts the tuples for which the condition cannot be decided.
     ///
     /// # Errors
     ///
@@ -208,12 +208,12 @@ impl<'a> TemplateRef<'a> {
         }
     }
 
-    /// Whether a tuple of these fields is what the template asks for.
+    /// Whether the template matches a tuple of these fields.
     pub fn matches_fields(&self, fields: &[Field<'_>]) -> bool {
         self.matches_ref(&fields.into())
     }
 
-    /// Whether the tuple is what the template asks for.
+    /// Whether the template matches the tuple.
     pub fn matches_ref(&self, tuple: &TupleRef<'_>) -> bool {
         let fits = self.matches_by(tuple.class, tuple.fields.len(), |index, pattern| {
             tuple.fields.get(index).is_some_and(|field| pattern.matches(field))

@@ -25,14 +25,14 @@ impl Pattern {
     /// Any one field (rule M4).
     pub const ANY: Self = Self::Kinds(KindSet::ALL);
 
-    /// Whether `value` is what the pattern asks for. One that can not be encoded never is.
+    /// Whether the pattern matches `value`. It never matches a value that cannot be encoded.
     pub fn matches(&self, value: &Value) -> bool {
         let Ok(encoding) = self.side_encoding() else { return false };
         let pattern = self.as_ref(&encoding);
         value.with_field(|field| pattern.matches(&field)).unwrap_or(false)
     }
 
-    /// Whether no value at all is what the pattern asks for, as far as [`Test::is_impossible`] looks.
+    /// Whether the pattern matches no value at all, as far as [`Test::is_impossible`] looks.
     pub fn is_impossible(&self) -> bool {
         match self {
             Self::Actual(_) => false,
@@ -104,8 +104,8 @@ pub struct Alternative {
 }
 
 impl Alternative {
-    /// Entries of the class `name`, or of one that is derived from it, whose named fields look like this; those
-    /// that are not named are any (rule M7).
+    /// Entries of the class `name`, or of a class derived from it, whose named fields look like this. The other fields
+    /// are any (rule M7).
     ///
     /// # Errors
     ///
@@ -123,12 +123,12 @@ impl Alternative {
         Ok(Self { patterns, form: Form::Entry(Named::new(name, names)), condition: None })
     }
 
-    /// The alternative for those of its matches that fulfil `condition`, too (rule M9).
+    /// The alternative, for the matches that also fulfil `condition` (rule M9).
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if the condition has a name other than `f`, the tuple, and the alternative is not for entries;
-    /// if it has a condition already, and both together are too long.
+    /// [`ParseError`] if the condition has a name other than `f`, the tuple, and the alternative is not for entries.
+    /// Also if it has a condition already, and both together are too long.
     pub fn with_condition(mut self, condition: &Condition) -> Result<Self, ParseError> {
         if !matches!(self.form, Form::Entry(_)) {
             condition.require_tuple()?;
@@ -154,7 +154,7 @@ impl Template {
         Alternative { patterns, form: Form::Exact, condition: None }.into()
     }
 
-    /// A template that looks exactly like `tuple`; of an entry, one that names all its fields.
+    /// A template that looks exactly like `tuple`; for an entry, it names all fields.
     pub fn of_actuals(tuple: &Tuple) -> Self {
         let patterns = tuple.iter().cloned().map(Pattern::Actual).collect();
         let named =
@@ -187,7 +187,7 @@ impl Template {
         self
     }
 
-    /// The template for those of its matches that fulfil `condition`, too (rule M9).
+    /// The template, for the matches that also fulfil `condition` (rule M9).
     ///
     /// ```
     /// use tupelo_tuple::{Condition, Template, tuple};
@@ -212,7 +212,7 @@ impl Template {
         &self.alternatives
     }
 
-    /// Fails if the template is beyond the limits (rule B2), so that a call could not wait with it: at most
+    /// Fails if the template is beyond the limits (rule B2), so that a call could not wait with it. The limits are
     /// [`ALTERNATIVES_MAX`] alternatives, each of at most [`ARITY_MAX`] patterns.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl Template {
         }
     }
 
-    /// Whether `tuple` is what the template asks for. One that can not be encoded never is.
+    /// Whether the template matches `tuple`. It never matches a tuple that cannot be encoded.
     pub fn matches(&self, tuple: &Tuple) -> bool {
         let matches = |tuple: TupleRef<'_>| {
             self.with_refs(|templates| templates.iter().any(|one| one.matches_ref(&tuple)))
@@ -242,7 +242,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if an actual can not be encoded; `use_refs` was not called.
+    /// [`EncodeError`] if an actual cannot be encoded; `use_refs` was not called.
     pub fn with_refs<R>(
         &self,
         use_refs: impl FnOnce(&[TemplateRef<'_>]) -> R,

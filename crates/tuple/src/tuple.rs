@@ -17,7 +17,7 @@ impl Tuple {
     ///
     /// # Errors
     ///
-    /// [`ValueError`] if its class can not be had.
+    /// [`ValueError`] if its class cannot be had.
     pub fn from_entry(entry: Entry) -> Result<Self, ValueError> {
         let names = entry.fields().iter().map(|(name, _)| name);
         let class = Class::new(entry.name(), entry.bases(), names)?;
@@ -33,7 +33,7 @@ impl Tuple {
         self.class
     }
 
-    /// The fields; those of an entry in the order of its class.
+    /// The fields; the fields of an entry in the order of its class.
     pub fn into_fields(self) -> Vec<Value> {
         self.fields
     }
@@ -42,7 +42,7 @@ impl Tuple {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if a field can not be encoded; `use_tuple` was not called.
+    /// [`EncodeError`] if a field cannot be encoded; `use_tuple` was not called.
     pub fn with_ref<R>(&self, use_tuple: impl FnOnce(TupleRef<'_>) -> R) -> Result<R, EncodeError> {
         self.with_fields(|fields| use_tuple(TupleRef { fields, class: self.class }))
     }
@@ -51,7 +51,7 @@ impl Tuple {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if a field can not be encoded; `use_fields` was not called.
+    /// [`EncodeError`] if a field cannot be encoded; `use_fields` was not called.
     pub fn with_fields<R>(
         &self,
         use_fields: impl FnOnce(&[Field<'_>]) -> R,
@@ -106,7 +106,7 @@ impl Deref for Tuple {
     }
 }
 
-/// A tuple, borrowed: what a put takes. Its fields are all that a plain tuple has.
+/// A tuple, borrowed, for a put. A plain tuple has nothing but fields.
 ///
 /// ```
 /// use tupelo_tuple::{Class, TupleRef, fields};
@@ -119,7 +119,7 @@ impl Deref for Tuple {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TupleRef<'a> {
-    /// The fields; those of an entry in the order of its class.
+    /// The fields; the fields of an entry in the order of its class.
     pub fields: &'a [Field<'a>],
     /// The class, if this is an entry.
     pub class: Option<&'static Class>,

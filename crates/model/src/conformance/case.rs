@@ -1,7 +1,7 @@
 //! A case, and how a folder of them is read.
 //!
-//! The files are part of this repository: one that can not be read is a mistake of its author, so
-//! reading panics with the place and what would be right.
+//! The files are part of this repository. One that cannot be read is a mistake of its author, so reading panics with
+//! the place and the correct form.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct Case {
 ///
 /// # Panics
 ///
-/// If a file can not be read or is not as `conformance/README.md` says.
+/// If a file cannot be read or is not as `conformance/README.md` says.
 pub fn read_folder(folder: &Path) -> Vec<Case> {
     let entries =
         fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));

@@ -34,7 +34,7 @@ impl Step<'_> {
     fn on_lease(&self) -> Option<Operation> {
         let is_leased = self.has("lease") || self.has("after");
         Some(if self.has("put") && is_leased {
-            // A lease that nobody asks for needs no name.
+            // A lease without later operations needs no name.
             let label = if self.has("as") { self.label("as") } else { String::new() };
             Operation::PutLeased { label, tuple: self.tuple("put"), terms: self.lease_terms() }
         } else if self.has("put_all") && is_leased {
@@ -113,7 +113,7 @@ impl Step<'_> {
         }
     }
 
-    /// What is dead: a tuple, how many attempts failed, and why; `null` where the holder gave no reason.
+    /// The dead letters: a tuple, how many attempts failed, and why; `null` where the holder gave no reason.
     fn obituaries(&self) -> Vec<Obituary> {
         let obituary = |json: &Json| {
             let [tuple, attempts, reasons] = json.as_array()?.as_slice() else { return None };

@@ -39,7 +39,7 @@ impl Subject for State {
     }
 }
 
-/// A case whose answers were not those that the rules demand.
+/// A case whose answers differ from the ones that the rules demand.
 #[derive(Clone, Debug)]
 pub struct Failure {
     case: String,
@@ -64,7 +64,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// The first step whose answer is not among those that it may have.
+    /// The first step whose answer is not an allowed one.
     pub fn run(&self, subject: &mut impl Subject) -> Result<(), Box<Failure>> {
         for probe in &self.probes {
             let answer = subject.perform(probe.at, &probe.operation);

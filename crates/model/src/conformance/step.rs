@@ -53,7 +53,7 @@ pub(super) type Expectation = (Operation, Vec<Answer>);
 pub(super) struct Step<'a> {
     place: String,
     json: &'a Json,
-    /// The keys that something was read from: a key that nobody reads is a slip of the pen.
+    /// The keys that were read: a key that is never read is a slip of the pen.
     read: RefCell<BTreeSet<&'static str>>,
 }
 
@@ -288,7 +288,7 @@ fn scanned(throughout: Vec<Tuple>, meanwhile: Vec<Tuple>) -> Answer {
     Answer::Scanned(Scanned { throughout: stored(throughout), meanwhile: stored(meanwhile) })
 }
 
-/// Reading the parts of a step, each with a message that says what is missing.
+/// Reading the parts of a step, each with a message that names the missing part.
 impl Step<'_> {
     pub(super) fn wrong(&self, what: &str) -> ! {
         panic!("{}: {what}", self.place)
@@ -343,7 +343,7 @@ impl Step<'_> {
         self.has("error").then(|| self.label("error"))
     }
 
-    /// Whether the call is expected to time out, the one refusal that its verb knows.
+    /// Whether the call is expected to time out, the only refusal that its verb knows.
     fn timed_out(&self) -> bool {
         match self.error().as_deref() {
             None => false,

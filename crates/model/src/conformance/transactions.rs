@@ -19,7 +19,7 @@ impl Step<'_> {
         Some(vec![(operation, vec![expected])])
     }
 
-    /// What a step comes to if it says that it is inside a transaction.
+    /// The outcome of a step that says that it is inside a transaction.
     pub(super) fn inside(&self, expectations: Vec<Expectation>) -> Vec<Expectation> {
         if !self.has("in") {
             return expectations;

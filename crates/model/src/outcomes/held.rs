@@ -14,7 +14,7 @@ pub(super) const MISUSE: &str = "TUP-019";
 pub(crate) struct Handle {
     at: Place,
     fence: Fence,
-    /// What was put under the claim (K4).
+    /// The tuples that were put under the claim (K4).
     puts: Vec<Tuple>,
     /// Its holder has ended the claim, or was told that it is lost when it wanted to.
     is_settled: bool,
@@ -33,7 +33,7 @@ impl Handle {
         self.at
     }
 
-    /// What was put under the claim.
+    /// The tuples that were put under the claim.
     pub(super) fn puts(&self) -> impl Iterator<Item = &Tuple> {
         self.puts.iter()
     }
@@ -88,7 +88,7 @@ impl State {
         Some((answer, after))
     }
 
-    /// An operation on a claim that somebody holds, or believes to.
+    /// An operation on a claim by its holder, or by a caller that believes to hold it.
     fn on_claim(&mut self, operation: &Operation) -> Option<Answer> {
         let (Operation::PutUnder { label, .. }
         | Operation::Done { label }
@@ -146,14 +146,14 @@ impl State {
         places.into_iter().map(outcome).collect()
     }
 
-    /// Somebody has a claim now.
+    /// A caller has a claim now.
     fn granted(&mut self, at: Place, label: &str, (fence, tuple, attempt): Grant) -> Answer {
         let handle = Handle { at, fence, puts: Vec::new(), is_settled: false };
         self.claims.insert(label.to_owned(), handle);
         Answer::Claimed { tuple, attempt }
     }
 
-    /// One outcome per way in which the dead tuples of several shapes may reach those who wait.
+    /// One outcome per way in which the dead tuples of several shapes may reach blocked calls.
     pub(super) fn requeues(&self, at: Place, template: &Template) -> Vec<Outcome> {
         let count = Answer::Count(self.space(at).dead_matches(template).count() as u64);
         let outcome = |space: Space| {
@@ -164,7 +164,7 @@ impl State {
         self.space(at).after_requeue(template).into_iter().map(outcome).collect()
     }
 
-    /// One outcome per way in which what is due in several shapes may follow each other.
+    /// One outcome per order of the due events of several shapes.
     pub(super) fn passes(&self, ms: u64) -> Vec<Outcome> {
         let later = |space: &Space| space.after_pass(space.now_ms + ms);
         let others = later(&self.other);
@@ -179,7 +179,7 @@ impl State {
 }
 
 impl Space {
-    /// The spaces that this one may be when all that is due until `end_ms` has happened.
+    /// The possible states of this space when everything that is due until `end_ms` has happened.
     fn after_pass(&self, end_ms: u64) -> Vec<Self> {
         let mut due = self.first_due(end_ms);
         if due.is_empty() {

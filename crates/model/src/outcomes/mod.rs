@@ -1,8 +1,8 @@
-//! Everything that a space may answer to an operation, and what the space is like afterwards.
+//! Every answer that a space may give to an operation, with the state of the space afterwards.
 //!
-//! The methods of [`Space`] do one of the things that the rules allow. Who watches an engine needs all
-//! of them: [`State::outcomes`] lists each allowed answer with the state that goes with it. Where the
-//! rules leave no choice, the list has one entry.
+//! The methods of [`Space`] do one of the things that the rules allow. To watch an engine you need all of them:
+//! [`State::outcomes`] lists each allowed answer with the state that goes with it. Where the rules leave no choice, the
+//! list has one entry.
 
 mod held;
 mod transactions;
@@ -33,9 +33,9 @@ pub struct State {
     pub(crate) scans: BTreeMap<String, (Place, ScanTicket)>,
     pub(crate) leases: BTreeMap<String, (Place, LeaseTicket)>,
     pub(crate) subscriptions: BTreeMap<String, (Place, SubscriptionTicket)>,
-    /// Also those that have ended: their holders may not know (K3).
+    /// Also ended ones: their holders may not know (K3).
     pub(crate) claims: BTreeMap<String, Handle>,
-    /// Also those that have ended.
+    /// Also ended ones.
     pub(crate) transactions: BTreeMap<String, Transaction>,
     /// How many transactions there have been.
     begun: u64,
@@ -112,7 +112,7 @@ impl State {
         }
     }
 
-    /// This state, or those that it may become when room is made for what the operation puts.
+    /// This state, or its possible states when room is made for the puts of the operation.
     fn with_room(&self, at: Place, operation: &Operation) -> Vec<Self> {
         let (at, tuples, leaving): (_, Vec<&Tuple>, _) = match operation {
             Operation::Put { tuple } | Operation::PutLeased { tuple, .. } => (at, vec![tuple], 0),
@@ -150,7 +150,7 @@ impl State {
         self.per_choice(at, choices, timeout(), change)
     }
 
-    /// What a subscription has been told of so far, if it has not been asked; as [`Space::events_so_far`].
+    /// The events of a subscription so far, if it has not been asked; as [`Space::events_so_far`].
     pub(crate) fn events_so_far(&self, label: &str) -> Option<Vec<Event>> {
         let (at, ticket) = *self.subscriptions.get(label)?;
         self.space(at).events_so_far(ticket)
@@ -272,8 +272,7 @@ impl State {
         places.into_iter().map(outcome).collect()
     }
 
-    /// One outcome per way in which the tuples of several shapes may reach those who wait in the other
-    /// space.
+    /// One outcome per way in which the tuples of several shapes may reach blocked calls in the other space.
     fn transfers(&self, from: Place, template: &Template, moves: bool) -> Vec<Outcome> {
         let view = if moves { View::TAKE } else { View::READ };
         let shapes = self.matches_by_shape(from, template, view);
@@ -365,8 +364,8 @@ fn selections(shapes: &[Vec<u64>], limit: usize) -> Vec<Vec<u64>> {
 }
 
 impl Space {
-    /// The spaces that this one may be after the tuples of several queues have arrived, each queue in its
-    /// order. How the queues interleave matters only while somebody waits for the heads of them all.
+    /// The possible states of this space after the tuples of several queues have arrived, each queue in its order. How
+    /// the queues interleave matters only while a call waits for the heads of them all.
     fn after_arrivals(&self, mut queues: Vec<VecDeque<Tuple>>) -> Vec<Self> {
         let mut space = self.clone();
         while let Some(tuple) = queues
@@ -389,7 +388,7 @@ impl Space {
         (0..queues.len()).flat_map(first_from).collect()
     }
 
-    /// Whether a tuple that arrives would be more than one that lies there.
+    /// Whether a call waits for an arriving tuple.
     fn awaits(&self, tuple: &Tuple) -> bool {
         let awaits = |want| self.waits.iter().any(|wait| wait.waits_for(want, tuple));
         awaits(Want::Take) || awaits(Want::Read)

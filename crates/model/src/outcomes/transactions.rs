@@ -8,12 +8,12 @@ use crate::transactions::{TransactionTicket, View};
 use crate::waiting::Want;
 use crate::{Refusal, Space, Tuple};
 
-/// A transaction as who began it has it.
+/// A transaction as its caller has it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transaction {
     pub(crate) ticket: TransactionTicket,
     ends_ms: u64,
-    /// It was committed or rolled back. One that is over says so until then.
+    /// It was committed or rolled back. An ended transaction says so until then.
     is_settled: bool,
 }
 
@@ -30,7 +30,7 @@ impl State {
         (Answer::Done, after)
     }
 
-    /// The outcomes of an operation inside a transaction, if it is one that can be there.
+    /// The outcomes of an operation inside a transaction, if the operation is possible there.
     pub(super) fn inside(&self, at: Place, label: &str, operation: &Operation) -> Vec<Outcome> {
         let Some(ticket) = self.transactions.get(label).map(|transaction| transaction.ticket)
         else {
@@ -107,7 +107,7 @@ impl State {
         Some((answer, after))
     }
 
-    /// One outcome per way in which the tuples of several shapes, in two spaces, may reach those who wait.
+    /// One outcome per way in which the tuples of several shapes, in two spaces, may reach blocked calls.
     pub(super) fn commits(&self, label: &str) -> Vec<Outcome> {
         let Some(Transaction { ticket, .. }) = self.transactions.get(label).copied() else {
             return Vec::new();
@@ -139,7 +139,7 @@ impl State {
         with_room.flat_map(|state| state.settled(label, committed)).collect()
     }
 
-    /// As [`State::commits`]. Who rolls back does not ask whether there is still something to undo.
+    /// As [`State::commits`]. A rollback does not check whether there is still something to undo.
     pub(super) fn rolls_back(&self, label: &str) -> Vec<Outcome> {
         let Some(transaction) = self.transactions.get(label).copied() else {
             return Vec::new();
@@ -157,7 +157,7 @@ impl State {
         })
     }
 
-    /// The states in which a transaction has ended, and its spaces are among those that `ended` says.
+    /// The states in which a transaction has ended, and its spaces are among the ones in `ended`.
     fn settled(mut self, label: &str, ended: impl Fn(&Space) -> Vec<Space>) -> Vec<Outcome> {
         self.settle(label);
         let others = ended(&self.other);
@@ -194,8 +194,8 @@ fn refused(refusal: &Refusal) -> Answer {
 }
 
 impl Space {
-    /// The spaces that this one may be when a transaction has let go of what it had at these places, the oldest of each
-    /// shape first: between shapes there is no order.
+    /// The possible states of this space when a transaction has let go of its tuples at these places. The oldest of
+    /// each shape goes first: between shapes there is no order.
     fn after_release(&self, ticket: TransactionTicket, mut places: Vec<u64>) -> Vec<Self> {
         let mut space = self.clone();
         let is_awaited = |space: &Self, place: u64| space.awaits(space.tuple_of(ticket, place));

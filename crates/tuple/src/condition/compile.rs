@@ -78,7 +78,7 @@ pub(super) struct Compilation {
     pub(super) misuse: Option<ParseError>,
 }
 
-/// Compiles what was parsed of `text`.
+/// Compiles the parsed form of `text`.
 pub(super) fn compile(text: &str, parsed: &Parsed) -> Result<Compilation, ParseError> {
     let mut compiler = Compiler { text, parsed, names: Vec::new(), depth: 0, misuse: None };
     let root = compiler.required(&parsed.expression, &Place::TRUTH)?;

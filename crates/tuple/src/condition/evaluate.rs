@@ -13,13 +13,13 @@ use super::compile::{self, Arithmetic, Node, Order, TextTest};
 use crate::number::compare_int_float;
 use crate::{Class, Encoded, Field, Kind, TupleRef, TupleView, Value};
 
-/// Why a condition can not be told of a tuple. The tuple is no match then.
+/// Why a condition cannot be decided for a tuple. The tuple is no match then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// There is no such field, index or key.
     Missing,
-    /// An operator or function was given what it is not for.
+    /// An operator or function was given a wrong kind of value.
     Kind,
     /// A result is no number of 64 bits, or a divisor is zero.
     Range,
@@ -75,7 +75,7 @@ impl Fields for TupleRef<'_> {
     }
 }
 
-/// What a part of a condition comes to.
+/// The result of a part of a condition.
 enum Datum<'a> {
     /// A field as it stands in the tuple; one with an encoding is decoded when it is looked into.
     Field(Field<'a>),
@@ -313,7 +313,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Whether one of `items` is what is asked for.
+/// Whether one of `items` is the sought value.
 fn any<T>(
     items: impl Iterator<Item = T>,
     is_it: impl Fn(T) -> Result<bool, Fault>,
@@ -326,7 +326,7 @@ fn any<T>(
     Ok(false)
 }
 
-/// Whether there are as many of both, and those at the same places are equal.
+/// Whether both have the same number of items, and items at the same places are equal.
 fn all_equal<A, B>(
     left: &[A],
     right: &[B],
@@ -374,7 +374,7 @@ fn decode(field: &Field<'_>) -> Result<Value, Fault> {
     Value::from_field(field).map_err(|_| Fault::Damaged)
 }
 
-/// The value of a field, which is among those `known` from then on.
+/// The value of a field, which is `known` from then on.
 fn shared<'a>(
     encoded: Encoded<'a>,
     known: &mut Vec<(Encoded<'a>, Rc<Value>)>,

@@ -1,6 +1,7 @@
-//! What a part of a condition can be, whatever the tuple is: so what can have no answer for any is refused early.
+//! The possible kinds of a part of a condition, for any tuple: so a part that can never have an answer is refused
+//! early.
 //!
-//! It errs on one side only. What a part is said to be unable to be, [`mod@super::evaluate`] never makes of it.
+//! It errs on one side only: [`mod@super::evaluate`] never makes a kind of a part that this excludes.
 
 use super::compile::{Arithmetic, Node};
 use crate::Value;
@@ -19,7 +20,7 @@ impl Kinds {
     pub(super) const LIST: Self = Self(1 << 6);
     /// Kinds that no literal has: a map, an entry, a decimal, a timestamp, an int of more than 64 bits.
     pub(super) const OTHER: Self = Self(1 << 7);
-    /// A field, or what is inside of one.
+    /// A field, or a value inside of one.
     pub(super) const ANY: Self = Self(u8::MAX);
     /// What can be calculated with.
     pub(super) const NUMBER: Self = Self::INT.or(Self::FLOAT);
@@ -83,7 +84,7 @@ impl Node {
         }
     }
 
-    /// What it is, in the words of an error.
+    /// Its name, in the words of an error.
     pub(super) fn described(&self) -> &'static str {
         match self {
             Self::Constant(value) => value.kind().name(),
@@ -108,9 +109,9 @@ impl Node {
 /// What stands in a place of a condition.
 pub(super) struct Place {
     pub(super) kinds: Kinds,
-    /// What is expected there, in words.
+    /// The expected value, in words.
     pub(super) expected: &'static str,
-    /// What follows those.
+    /// An example, behind the words.
     pub(super) example: &'static str,
     /// The way out.
     pub(super) hint: &'static str,

@@ -1,14 +1,14 @@
 //! Conditions over a whole tuple: what follows `where` (rule M9).
 //!
-//! A condition is text in CEL, the Common Expression Language, of which `docs/how-to/where.md` says what is
-//! understood. The text is parsed by the `cel` crate, and compiled by [`compile`] into a tree of our own, in which
-//! every name, function and number of arguments is known; [`mod@evaluate`] asks it about a tuple. Parts that this subset
-//! of CEL does not have are refused when the condition is made, so what is left to fail later is only what depends
-//! on the tuple: a missing field, kinds that do not compare, a division by zero. Then there is no match ([`Fault`]).
-//! A part that has no answer for any tuple is refused, too, even beside one that would decide alone ([`kinds`]).
+//! A condition is text in CEL, the Common Expression Language; `docs/how-to/where.md` lists the supported parts. The
+//! `cel` crate parses the text, and [`compile`] compiles it into a tree of our own. Every name, function and number of
+//! arguments in the tree is known; [`mod@evaluate`] asks it about a tuple. Parts that this subset of CEL does not have
+//! are refused when the condition is made. So later failures depend on the tuple only: a missing field, kinds that do
+//! not compare, a division by zero. Then there is no match ([`Fault`]). A part that has no answer for any tuple is
+//! refused, too, even beside a part that would decide alone ([`kinds`]).
 //!
-//! Both steps are bounded, whoever wrote the text: by its length, its nesting, and in time by that of the tuple. There are
-//! no loops, no regular expressions, and nothing that makes a value larger than those it was made of.
+//! Both steps are bounded, whoever wrote the text: by its length and its nesting, and in time also by the length of the
+//! tuple. There are no loops, no regular expressions, and nothing that makes a value larger than its parts.
 
 mod compile;
 mod evaluate;
@@ -51,7 +51,7 @@ pub struct Condition(Arc<Compiled>);
 struct Compiled {
     text: Box<str>,
     root: compile::Node,
-    /// What it calls by name, with the place of the first mention.
+    /// The functions that it calls by name, with the place of the first mention.
     names: Vec<(Box<str>, usize)>,
     /// Why it has no answer for a plain tuple.
     misuse: Option<ParseError>,
@@ -65,8 +65,8 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if it is no expression, has a function or an operator that there is not, can not be true or
-    /// false, or has a part without an answer for any tuple; it says where, and what would have been right there.
+    /// [`ParseError`] if it is no expression, or has an unknown function or operator. Also if it cannot be true or
+    /// false, or has a part without an answer for any tuple. The error says where, and gives the correct form.
     pub fn new(text: &str) -> Result<Self, ParseError> {
         let kept = KEPT.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.as_ref().and_then(|kept| kept.get(text)) {
@@ -77,7 +77,7 @@ impl Condition {
         let mut kept = KEPT.write().unwrap_or_else(PoisonError::into_inner);
         let kept = kept.get_or_insert_default();
         if kept.len() >= KEPT_MAX {
-            // Whoever makes as many different ones has no use for the old ones.
+            // A program that makes as many different ones has no use for the old ones.
             kept.clear();
         }
         kept.insert(text.into(), condition.clone());
@@ -157,7 +157,7 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`Fault`] if that can not be told of this tuple. Then it is no match.
+    /// [`Fault`] if that cannot be decided for this tuple. Then it is no match.
     pub fn holds(&self, tuple: &TupleView<'_>) -> Result<bool, Fault> {
         self.holds_of(tuple)
     }

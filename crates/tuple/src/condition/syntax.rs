@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, ParseError> {
     }
 }
 
-/// What the parser says, in the words of the other notations.
+/// The parser's message, in the words of the other notations.
 fn translated(text: &str, error: &CelError) -> ParseError {
     let at = offset_of(text, error.pos);
     let says = |part: &str| error.msg.contains(part);
@@ -77,7 +77,7 @@ pub(super) fn without_chain(text: &str, first: usize, second: usize) -> String {
     let (before, after) = text.split_at(second);
     let middle = before.get(first..).unwrap_or("").trim_start_matches(['<', '>', '=']).trim();
     let written = format!("{} && {middle} {after}", before.trim_end());
-    // A bracket around the first comparison, or a comment, makes of it what was not meant.
+    // A bracket around the first comparison, or a comment, would change the meaning.
     let is_clear = !text.contains("//") && text.len() <= SHOWN_BYTES_MAX && parse(&written).is_ok();
     if is_clear { format!("write `{written}`") } else { "write `a < b && b < c`".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What whoever wrote a word had in mind that a condition does not know.
+//! The likely intention behind a word that a condition does not know.
 
 /// What CEL has for a word of other languages.
 pub(super) fn in_cel(word: &str) -> Option<&'static str> {
@@ -28,7 +28,7 @@ pub(super) fn operator_at(text: &str, at: usize) -> Option<(usize, &'static str)
     })
 }
 
-/// The one of `known` that `word` was meant to be, if one is that close.
+/// The word of `known` that `word` was meant to be, if one is that close.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let of_word = |other: &&'a str| {
         let (length, steps) = (word.chars().count().max(other.chars().count()), steps(word, other));

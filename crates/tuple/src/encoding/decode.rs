@@ -7,8 +7,8 @@ use crate::image::ARITY_MAX;
 use crate::value::{Entry, Map, Opaque};
 use crate::{Tuple, Value};
 
-/// Elements that room is reserved for before the first is read: a longer list grows as it is read, so
-/// that a count alone never makes us allocate more than this.
+/// Elements that room is reserved for before the first is read. A longer list grows as it is read, so that a count
+/// alone never makes us allocate more than this.
 const RESERVED_MAX: usize = 64;
 
 impl Value {
@@ -54,7 +54,7 @@ impl Tuple {
     }
 }
 
-/// What is allowed where a value is read.
+/// The allowed values at a place.
 #[derive(Clone, Copy)]
 struct Place {
     /// How many containers may still be nested.

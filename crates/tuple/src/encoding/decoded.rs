@@ -1,5 +1,5 @@
-//! Tuples that came as bytes and are used without values of their own in between: borrowed from the bytes, as a put
-//! takes them, or as an image, as a take shows them.
+//! Tuples that came as bytes and are used without values of their own in between. They are borrowed from the bytes, as
+//! a put takes them, or an image, as a take shows them.
 
 use super::decode::{ascending, value};
 use super::{DecodeError, Item, Reader};
@@ -102,7 +102,7 @@ impl TupleImage {
     }
 }
 
-/// Reads a field. What is nested is looked at in full, and stays where it is.
+/// Reads a field. A nested value is looked at in full, and stays where it is.
 fn field<'a>(reader: &mut Reader<'a>) -> Result<Field<'a>, DecodeError> {
     let (start, at_start) = (reader.at(), *reader);
     let kind = match reader.item()? {

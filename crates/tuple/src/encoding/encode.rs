@@ -28,7 +28,7 @@ impl Tuple {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if there are too many fields, or one of them can not be encoded.
+    /// [`EncodeError`] if there are too many fields, or one of them cannot be encoded.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         if self.len() > ARITY_MAX {
             return Err(EncodeError::TooManyFields { arity: self.len() });

@@ -7,7 +7,7 @@ use crate::image::ARITY_MAX;
 use crate::template::ALTERNATIVES_MAX;
 use crate::value::DIMENSIONS_MAX;
 
-/// Why a value, tuple or template can not be encoded. Nothing was written.
+/// Why a value, tuple or template cannot be encoded. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {

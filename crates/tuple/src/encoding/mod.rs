@@ -1,9 +1,9 @@
 //! The canonical encoding of values, tuples and templates (rule V4): `docs/encoding.md`.
 //!
-//! A subset of `MessagePack` with extension types. Equal values have equal bytes: every number and every
-//! length has one form, map keys are sorted; the order of a map, where it has one, stands beside it. The decoder
-//! accepts nothing else, so whatever it accepts can be compared by its bytes, apart from such orders. It never panics, never recurses deeper than [`DEPTH_MAX`], and what it
-//! allocates is bounded by a small multiple of the input that it has already seen.
+//! A subset of `MessagePack` with extension types. Equal values have equal bytes: every number and every length has one
+//! form, and map keys are sorted. The order of a map, where it has one, stands beside it. The decoder accepts nothing
+//! else, so accepted encodings can be compared by their bytes, apart from such orders. It never panics, and never
+//! recurses deeper than [`DEPTH_MAX`]. A small multiple of the input that it has already seen bounds its allocations.
 
 mod decode;
 mod decoded;

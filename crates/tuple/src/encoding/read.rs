@@ -8,8 +8,8 @@ use crate::value::{ArrayView, BigIntRef, DecimalRef, Timestamp};
 
 /// A place in an encoding, and the end of the part that may be read from there.
 ///
-/// Whoever has a format of its own around values and tuples, such as the frames of a protocol, reads that with it too:
-/// one reader, so one idea of what is canonical.
+/// A format around values and tuples, such as the frames of a protocol, is read with it too. So there is one reader,
+/// and one definition of canonical.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -72,12 +72,12 @@ impl<'a> Reader<'a> {
         &self.bytes[start..self.at]
     }
 
-    /// All that has not been read.
+    /// Everything that has not been read.
     pub(crate) fn remaining(&self) -> &'a [u8] {
         &self.bytes[self.at..self.end]
     }
 
-    /// Reads all that has not been read.
+    /// Reads the rest.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         let rest = self.remaining();
         self.at = self.end;
@@ -125,8 +125,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads past one value, with all that is in it. What it is made of is canonical; whether it is a value, a tuple or a
-    /// template is not looked at.
+    /// Reads past one value, with all its parts. Its items are checked to be canonical; whether it is a value, a tuple
+    /// or a template is not looked at.
     ///
     /// # Errors
     ///

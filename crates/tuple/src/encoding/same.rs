@@ -1,7 +1,7 @@
 //! Comparing and hashing encoded values by rule M2, without decoding them.
 //!
-//! Both walk the same items, so that what is the same hashes alike. What can not be read is the same as
-//! nothing but equal bytes: these functions also meet bytes that another process damaged (rule C5).
+//! Both walk the same items, so that equal values hash alike. An unreadable value is the same as nothing but equal
+//! bytes: these functions also meet bytes that another process damaged (rule C5).
 
 use super::{DEPTH_MAX, Item, Reader};
 use crate::{Field, Kind, hash};
@@ -14,7 +14,7 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     same_item(&mut Reader::new(a), &mut Reader::new(b), LEVELS_MAX) == Some(true)
 }
 
-/// Compares the next item of each, with `levels` of nesting allowed; `None` if one can not be read.
+/// Compares the next item of each, with `levels` of nesting allowed; `None` if one cannot be read.
 fn same_item(a: &mut Reader<'_>, b: &mut Reader<'_>, levels: usize) -> Option<bool> {
     let (a_start, b_start) = (a.at(), b.at());
     let (a_item, b_item) = (a.item().ok()?, b.item().ok()?);
@@ -48,7 +48,7 @@ fn same_items(a: &mut Reader<'_>, b: &mut Reader<'_>, count: usize, levels: usiz
     Some(true)
 }
 
-/// Where the pairs of a map stand, and how many there are: behind its head, or in the payload of a map with an order,
+/// The place and number of the pairs of a map. They stand behind its head, or in the payload of a map with an order,
 /// which means nothing here.
 fn pairs<'r, 'a>(
     reader: &'r mut Reader<'a>,
@@ -72,7 +72,7 @@ pub(crate) fn hash(encoding: &[u8]) -> u64 {
         .unwrap_or_else(|| hash::of_bytes(encoding, hash::kind_seed(Kind::Opaque)))
 }
 
-/// Hashes the next item, with `levels` of nesting allowed; `None` if it can not be read.
+/// Hashes the next item, with `levels` of nesting allowed; `None` if it cannot be read.
 fn hash_item(reader: &mut Reader<'_>, levels: usize) -> Option<u64> {
     let start = reader.at();
     Some(match reader.item().ok()? {

@@ -1,5 +1,4 @@
-//! Encoding and decoding patterns and templates: what a waiter leaves in shared memory, and what a
-//! client sends.
+//! Encoding and decoding patterns and templates: a waiter leaves them in shared memory, and a client sends them.
 
 use std::ops::Bound;
 
@@ -18,7 +17,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if there are too many alternatives or patterns, or a value can not be encoded.
+    /// [`EncodeError`] if there are too many alternatives or patterns, or a value cannot be encoded.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         self.with_refs(encode_template_refs)?
     }
@@ -281,7 +280,7 @@ fn kinds(payload: &mut Reader<'_>) -> Result<KindSet, DecodeError> {
     if kinds.bits() == bits { Ok(kinds) } else { Err(error) }
 }
 
-/// A predicate, or why it can not be made; the outer error is of the bytes.
+/// A predicate, or why it cannot be made; the outer error is of the bytes.
 type Made = Result<Result<Pattern, PatternError>, DecodeError>;
 
 fn range(payload: &mut Reader<'_>) -> Made {

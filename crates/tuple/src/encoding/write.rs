@@ -64,7 +64,7 @@ fn unsigned(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// An integer beyond `i64`. One that fits in 64 bits without a sign has `MessagePack`'s own form.
+/// An integer beyond `i64`. If it fits in 64 bits without a sign it has `MessagePack`'s own form.
 pub(crate) fn big_int(out: &mut Vec<u8>, value: &BigInt) -> Result<(), EncodeError> {
     if let (false, Ok(bytes)) = (value.is_negative(), <[u8; 8]>::try_from(value.magnitude())) {
         unsigned(out, u64::from_be_bytes(bytes));

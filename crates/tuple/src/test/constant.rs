@@ -14,7 +14,7 @@ pub(crate) struct Constant {
 impl Constant {
     /// # Errors
     ///
-    /// [`PatternError::Value`] if the value can not be encoded.
+    /// [`PatternError::Value`] if the value cannot be encoded.
     pub(crate) fn new(value: Value) -> Result<Self, PatternError> {
         let encoding = value.side_encoding().map_err(PatternError::Value)?;
         Ok(Self { value, encoding })

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{DEPTH_MAX, EncodeError, Kind};
 
-/// Why a predicate can not be made. Nothing was built.
+/// Why a predicate cannot be made. Nothing was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PatternError {
@@ -13,7 +13,7 @@ pub enum PatternError {
         /// The kind of the bound.
         kind: Kind,
     },
-    /// The bounds of a range can not be compared with each other.
+    /// The bounds of a range cannot be compared with each other.
     RangeMixed {
         /// The kind of the lower bound.
         low: Kind,
@@ -36,7 +36,7 @@ pub enum PatternError {
     },
     /// Combinations are nested too deeply.
     TooDeep,
-    /// A value can not be encoded.
+    /// A value cannot be encoded.
     Value(EncodeError),
 }
 

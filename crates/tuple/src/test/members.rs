@@ -43,7 +43,7 @@ impl Members {
         self.by_hash.iter().map(|(_, member)| member)
     }
 
-    /// The members with their encodings, in ascending order of those.
+    /// The members with their encodings, in ascending order of the encodings.
     pub(crate) fn by_bytes(&self) -> Vec<(Vec<u8>, &Value)> {
         let encoded = |(_, member): &(u64, Constant)| member.value().encode().unwrap_or_default();
         let values = self.by_hash.iter().map(|(_, member)| member.value());

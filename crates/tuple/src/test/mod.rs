@@ -1,4 +1,4 @@
-//! Tests: what a field must satisfy beyond being one value or of some kinds (rule M5).
+//! Tests: conditions on a field beyond one value or some kinds (rule M5).
 //!
 //! A [`Test`] is built by the constructors of [`Pattern`], which check it, so that matching has
 //! nothing left to refuse: it allocates nothing and its depth is bounded.
@@ -32,7 +32,7 @@ pub struct Test {
     is_impossible: bool,
 }
 
-/// What a test asks. Actuals and kinds occur only inside combinations.
+/// The question of a test. Actuals and kinds occur only inside combinations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Actual(Constant),
@@ -76,8 +76,8 @@ impl Test {
         self.kinds
     }
 
-    /// Whether no field at all can satisfy the test, as far as that was looked for when it was made: no value to be
-    /// one of, bounds the wrong way round, parts of an AND that exclude each other.
+    /// Whether no field at all can satisfy the test, as far as its making looked for that. It looked for an empty set
+    /// of values, bounds the wrong way round, and parts of an AND that exclude each other.
     pub const fn is_impossible(&self) -> bool {
         self.is_impossible
     }
@@ -114,7 +114,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError`] if neither side is bounded, or a bound has no order, or the two can not be compared.
+    /// [`PatternError`] if neither side is bounded, or a bound has no order, or the two cannot be compared.
     pub fn range(low: Bound<Value>, high: Bound<Value>) -> Result<Self, PatternError> {
         let range = Range::new(low, high)?;
         let kinds = range.kinds();
@@ -125,7 +125,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError`] if a value can not be encoded.
+    /// [`PatternError`] if a value cannot be encoded.
     pub fn is_in(values: impl IntoIterator<Item = Value>) -> Result<Self, PatternError> {
         let members = Members::new(values)?;
         let kinds = members.kinds();
@@ -160,7 +160,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError::TooDeep`], or if a value in the pattern can not be encoded.
+    /// [`PatternError::TooDeep`], or if a value in the pattern cannot be encoded.
     #[expect(clippy::should_implement_trait, reason = "the operator can not fail, this can")]
     pub fn not(pattern: Self) -> Result<Self, PatternError> {
         let test = Test::try_from(pattern)?;
@@ -177,7 +177,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError::TooDeep`], or if a value in a pattern can not be encoded.
+    /// [`PatternError::TooDeep`], or if a value in a pattern cannot be encoded.
     pub fn all(patterns: impl IntoIterator<Item = Self>) -> Result<Self, PatternError> {
         let mut tests = Vec::new();
         for pattern in patterns {
@@ -202,7 +202,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError::TooDeep`], or if a value in a pattern can not be encoded.
+    /// [`PatternError::TooDeep`], or if a value in a pattern cannot be encoded.
     pub fn any_of(patterns: impl IntoIterator<Item = Self>) -> Result<Self, PatternError> {
         let mut tests = Vec::new();
         let mut formals = KindSet::EMPTY;

@@ -1,8 +1,7 @@
 //! Tests that no field satisfies: a take by one would wait for ever.
 //!
-//! What is found are the mistakes that people make: no value to be one of, bounds the wrong way round, parts of
-//! an AND that exclude each other. Others are not looked for: `not` of a test, parts of which one is an OR, gaps
-//! between two numbers or texts.
+//! It finds common mistakes: an empty set of values, bounds the wrong way round, parts of an AND that exclude each
+//! other. It does not look for others: `not` of a test, an OR as a part, gaps between two numbers or texts.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};

@@ -53,7 +53,7 @@ impl Range {
     ///
     /// # Errors
     ///
-    /// If there is no bound, if a bound has no order (its kind, or NaN), or if the two can not be compared.
+    /// If there is no bound, if a bound has no order (its kind, or NaN), or if the two cannot be compared.
     pub(crate) fn new(low: Bound<Value>, high: Bound<Value>) -> Result<Self, PatternError> {
         let family = match (family(&low)?, family(&high)?) {
             (Some((low, low_kind)), Some((high, high_kind))) if low != high => {

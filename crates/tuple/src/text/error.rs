@@ -1,12 +1,12 @@
-//! Where a text could not be parsed, and what was expected there.
+//! The place where a text could not be parsed, and the expected form.
 //!
-//! A parser that tries one reading after the other makes mistakes that nobody is told of. So a [`Mistake`] takes no
-//! longer the further it is, and only one that is told is looked up in its text.
+//! A parser that tries one reading after the other makes mistakes that are never reported. So a [`Mistake`] takes no
+//! longer the further it is, and only a reported one is looked up in its text.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What a rule did not find in a text, and where.
+/// A rule's expectation that the text did not meet, and the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mistake {
     /// Offset into the text, in bytes: decides which of two readings of it got further.
@@ -19,7 +19,7 @@ impl Mistake {
         Self { at, expected: expected.into() }
     }
 
-    /// The mistake as whoever wrote `text` is told of it.
+    /// The mistake as the writer of `text` is told of it.
     pub(super) fn in_text(self, text: &str) -> ParseError {
         ParseError::new(text, self.at, self.expected)
     }
@@ -37,7 +37,7 @@ pub struct ParseError {
 impl ParseError {
     /// An error at the byte offset `at` of `text`, where `expected` would have been right.
     pub(crate) fn new(text: &str, at: usize, expected: impl Into<String>) -> Self {
-        /// Characters shown of what was found: enough to recognize the place.
+        /// Characters shown of the text at the place: enough to recognize it.
         const SHOWN_MAX: usize = 24;
         #[cfg(test)]
         tests::MADE.set(tests::MADE.get() + 1);

@@ -30,12 +30,11 @@
 //! ```
 //!
 //! A number is as in JSON; with a point or an exponent it is a float. A word that is no number and no
-//! name of the above is text: `job` is `"job"`. The printer always quotes, and what it prints is parsed
-//! back to the same, as long as patterns and values together are nested no deeper than
-//! [`DEPTH_MAX`](crate::DEPTH_MAX).
+//! name of the above is text: `job` is `"job"`. The printer always quotes. Its output is parsed back to the same, as
+//! long as patterns and values together are nested no deeper than [`DEPTH_MAX`](crate::DEPTH_MAX).
 //!
-//! On a command line each word is one pattern ([`Pattern::parse_word`]) or one value: there whatever does
-//! not begin like one of the forms above is text as it stands, and `s:` before a word makes it text.
+//! On a command line each word is one pattern ([`Pattern::parse_word`]) or one value. A word that does not begin like
+//! one of the forms above is text as it stands. `s:` before a word makes it text.
 
 mod error;
 mod pattern;

@@ -24,15 +24,15 @@ pub(super) fn template(text: &str) -> Result<Template, Mistake> {
             "an entry without bases, as in Job{id: 7}; or in parentheses, (Job(Base){id: 7}), as a field",
         )),
         Ok(alternative) => Ok(alternative.into()),
-        // The reading that got further is the one that was meant.
+        // The reading that got further is the meant one.
         Err(error) if error.at > in_parentheses.at => Err(error),
         Err(error) if !text.trim_start().starts_with('(') => Err(error),
         Err(_) => Err(in_parentheses),
     }
 }
 
-/// Whether a sole pattern is an entry with its bases. As a template on its own it would be read as a tuple with
-/// an entry in it, which nobody means.
+/// Whether a sole pattern is an entry with its bases. As a template on its own it would be read as a tuple with an
+/// entry in it, which is never meant.
 fn is_whole_entry(alternative: &Alternative) -> bool {
     alternative.form == Form::Exact
         && matches!(alternative.patterns[..], [Pattern::Actual(Value::Entry(_))])
@@ -224,7 +224,7 @@ fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, Mistake> {
 
 type Comparison = fn(Value) -> (Bound<Value>, Bound<Value>);
 
-/// The comparisons; those that begin with another come before it.
+/// The comparisons; a longer one comes before its beginning.
 const COMPARISONS: [(&str, Comparison); 4] = [
     ("<=", |value| (Unbounded, Included(value))),
     ("<", |value| (Unbounded, Excluded(value))),
@@ -232,8 +232,8 @@ const COMPARISONS: [(&str, Comparison); 4] = [
     (">", |value| (Excluded(value), Unbounded)),
 ];
 
-/// The ends of a range, between its bounds: whether the lower, and whether the upper is included. Those
-/// that begin with another come before it.
+/// The ends of a range, between its bounds: whether the lower, and whether the upper is included. A longer one comes
+/// before its beginning.
 const RANGES: [(&str, bool, bool); 4] =
     [("<..<", false, false), ("<..", false, true), ("..<", true, false), ("..", true, true)];
 

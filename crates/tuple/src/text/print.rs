@@ -203,7 +203,7 @@ impl Display for TupleView<'_> {
     }
 }
 
-/// How tightly what is printed holds together: what holds less tightly than its place is put in parentheses.
+/// How tightly a printed part holds together: a part that holds less tightly than its place is put in parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tightness {
     Any,

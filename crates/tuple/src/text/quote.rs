@@ -98,7 +98,7 @@ fn unicode_escape(scanner: &mut Scanner<'_>, start: usize) -> Result<char, Mista
         .ok_or_else(|| Mistake::new(start, r"a character such as \u{1f600}"))
 }
 
-/// Writes a text in quotes. Whatever would not be seen, or would turn the direction of what is, is
+/// Writes a text in quotes. Characters that would not be visible, or would turn the direction of visible ones, are
 /// escaped: the notation appears in logs and access rules.
 pub(super) fn write_text(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     out.write_char('"')?;
@@ -116,8 +116,8 @@ pub(super) fn write_text(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Resul
     out.write_char('"')
 }
 
-/// Whether a character is a control, or one of Unicode's format characters that stand for nothing that is seen. Those
-/// of single scripts which belong to what they stand beside (prefixes of Arabic numbers, say) are not among them.
+/// Whether a character is a control, or one of Unicode's invisible format characters. Format characters of single
+/// scripts that belong to the visible character beside them (prefixes of Arabic numbers, say) are not among them.
 fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(

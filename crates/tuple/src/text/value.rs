@@ -125,7 +125,7 @@ fn number_length(text: &[u8]) -> (usize, bool) {
 pub(super) const KIND_WORDS: [&str; 9] =
     ["float", "decimal", "timestamp", "uuid", "list", "tuple", "map", "array", "opaque"];
 
-/// Reads what is in the parentheses after the name of a kind.
+/// Reads the text in the parentheses after the name of a kind.
 fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value, Mistake> {
     scanner.expect("(")?;
     let made = scanner.nested(|scanner| {
@@ -150,7 +150,7 @@ fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value,
     made.map_err(|error| Mistake::new(start, format!("a valid {kind} ({error})")))
 }
 
-/// A value, or why it can not be made; the outer error is of the text.
+/// A value, or why it cannot be made; the outer error is of the text.
 type Made = Result<Result<Value, ValueError>, Mistake>;
 
 fn pair(scanner: &mut Scanner<'_>) -> Result<(Value, Value), Mistake> {

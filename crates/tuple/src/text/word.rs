@@ -7,8 +7,8 @@ use super::{Mistake, ParseError, quote, whole};
 use crate::template::Alternative;
 use crate::{Form, Pattern, PatternError, Template, Tuple, Value};
 
-/// What a word must begin with to be nothing but notation, so that an error in it is reported; without
-/// these a word that is not well-formed is text.
+/// The beginnings of words that are nothing but notation, so that an error in such a word is reported. Without such a
+/// beginning a word that is not well-formed is text.
 const PATTERN_SIGNS: [&str; 6] = [":", "<", ">", "!", "==", "("];
 
 /// Makes a pattern of text.
@@ -19,14 +19,13 @@ const RUNS: [(&str, Make); 2] =
     [("glob:", Pattern::glob), ("prefix:", |text| Pattern::prefix(text))];
 
 impl Value {
-    /// The value that one word of a command line stands for: a number, `true`, `false`, `null`, a quoted
-    /// text, `b"…"` or `kind(…)`; anything else is text as it stands, blanks at its ends too. `s:` makes the
-    /// rest text: `s:7`.
+    /// The value that one word of a command line stands for: a number, `true`, `false`, `null`, a quoted text, `b"…"`
+    /// or `kind(…)`. Any other word is text as it stands, blanks at its ends too. `s:` makes the rest text: `s:7`.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if the word begins with a quote, or the name of a kind and `(`, and is not well-formed; or is
-    /// longer than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) and has no `s:`.
+    /// [`ParseError`] if the word begins with a quote, or the name of a kind and `(`, and is not well-formed. Also if
+    /// it is longer than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) and has no `s:`.
     pub fn parse_word(word: &str) -> Result<Self, ParseError> {
         if let Some(text) = word.strip_prefix("s:") {
             return Ok(Self::from(text));
@@ -62,9 +61,9 @@ impl Tuple {
 }
 
 impl Pattern {
-    /// The pattern that one word of a command line stands for: `_`, `:int`, `3..9`, `>3`, `glob:img/*`, or
-    /// any other pattern of the notation; what does not begin like one is text as it stands, and `s:`
-    /// makes the rest text: `s:7`.
+    /// The pattern that one word of a command line stands for: `_`, `:int`, `3..9`, `>3`, `glob:img/*`, or any other
+    /// pattern of the notation. A word that does not begin like one is text as it stands. `s:` makes the rest text:
+    /// `s:7`.
     ///
     /// # Errors
     ///
@@ -106,9 +105,9 @@ fn run(word: &str) -> Option<Result<Pattern, Mistake>> {
 }
 
 impl Template {
-    /// The template whose patterns are the words of a command line, by [`Pattern::parse_word`]; `...` as
-    /// the last stands for any number of further fields (rule M1). A sole word such as `Job{id: :int}` is the
-    /// template of those entries (rule M7).
+    /// The template whose patterns are the words of a command line, by [`Pattern::parse_word`]. `...` as the last word
+    /// stands for any number of further fields (rule M1). A sole word such as `Job{id: :int}` is the template of those
+    /// entries (rule M7).
     ///
     /// # Errors
     ///

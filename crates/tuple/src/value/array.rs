@@ -204,8 +204,8 @@ impl<'a> ArrayView<'a> {
     }
 }
 
-/// How many bytes of an array's encoding come before its data, told by their beginning alone: `None`
-/// if that is not the beginning of an array.
+/// The number of bytes of an array's encoding before its data, by the beginning of the encoding alone. `None` if that
+/// is not the beginning of an array.
 pub(crate) fn data_offset(head: &[u8]) -> Option<usize> {
     let header_bytes = match head.first()? {
         0xd4..=0xd8 => 2,

@@ -91,7 +91,7 @@ impl Value {
         if let Ok(small) = text.parse::<i64>() {
             return Ok(Self::Int(small));
         }
-        // log2(10) > 3.32: more digits than this can not fit, and are not worth the quadratic loop.
+        // log2(10) > 3.32: more digits than this cannot fit, and are not worth the quadratic loop.
         let digits_max = BIG_INT_BYTES_MAX * 8 * 100 / 332 + 1;
         if digits.len() > digits_max {
             return Err(ValueError::IntegerTooLong { bytes: digits.len() * 332 / 800 });
@@ -169,8 +169,8 @@ impl BigIntRef<'_> {
 
     /// How the absolute value orders against a float that is not negative.
     ///
-    /// A float of at least 2^63 is `significand * 2^shift` with a whole significand of 53 bits, so it
-    /// is compared bit by bit from the top, where `shift` zero bits follow the significand.
+    /// A float of at least 2^63 is `significand * 2^shift` with a whole significand of 53 bits. So it is compared bit
+    /// by bit from the top, where `shift` zero bits follow the significand.
     fn compare_magnitude(self, float: f64) -> Ordering {
         const SIGNIFICAND_BITS: usize = 53;
         if float.is_infinite() {

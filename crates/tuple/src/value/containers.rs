@@ -69,7 +69,7 @@ pub struct Opaque {
 }
 
 impl Value {
-    /// The one value that stands for all that match this one, as a key of a map does.
+    /// The value that stands for all values that match this one, as a key of a map does.
     pub(crate) fn into_folded(self) -> Self {
         match self {
             Self::Float(value) => Self::Float(f64::from_bits(crate::field::folded_bits(value))),

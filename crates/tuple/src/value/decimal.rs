@@ -1,7 +1,7 @@
 //! Decimal numbers: digits and exponent, kept as written and compared by their value.
 //!
-//! The digits stay digits. Numbers of any size are then compared and hashed without arithmetic, so
-//! nothing can overflow, and every language's decimal type reads and writes the encoding as text.
+//! The digits stay digits. Numbers of any size are then compared and hashed without arithmetic, so nothing can
+//! overflow. Every language's decimal type reads and writes the encoding as text.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 use super::ValueError;
 use crate::hash;
 
-/// Most digits of a decimal: what the longest integer has, rounded up.
+/// Most digits of a decimal: as many as the longest integer has, rounded up.
 pub const DECIMAL_DIGITS_MAX: usize = 1 << 18;
 
 /// Largest absolute exponent: what Python's `decimal` reaches.

@@ -6,7 +6,7 @@ use super::{BIG_INT_BYTES_MAX, DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX, DIMENSI
 use crate::image::ARITY_MAX;
 use crate::{CLASS_BYTES_MAX, CLASSES_MAX, EncodeError};
 
-/// Why a value can not be made. Nothing was built.
+/// Why a value cannot be made. Nothing was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueError {
@@ -17,7 +17,7 @@ pub enum ValueError {
     },
     /// A text is not a number of the kind it should be.
     Syntax {
-        /// What it should have been, with an example.
+        /// The correct form, with an example.
         expected: &'static str,
         /// The text.
         found: String,
@@ -35,7 +35,7 @@ pub enum ValueError {
     ArrayLength {
         /// The size of the data, in bytes.
         bytes: usize,
-        /// What the shape calls for, in bytes; `None` if it is beyond counting.
+        /// The size of the shape, in bytes; `None` if it is beyond counting.
         expected: Option<usize>,
     },
     /// Two keys of a map, or two fields of an entry, are the same (rule M2).
@@ -52,7 +52,7 @@ pub enum ValueError {
     },
     /// The process knows as many classes of entries as it may.
     TooManyClasses,
-    /// A key can not be encoded.
+    /// A key cannot be encoded.
     Key(EncodeError),
 }
 

@@ -6,9 +6,9 @@ use super::{Value, ValueError};
 
 /// A map, its pairs sorted by the encoded bytes of their keys (rule V4).
 ///
-/// Keys that match each other are one key, so a key is kept *folded*: -0.0 as 0.0, every NaN as one, a
-/// decimal without zeros at its end, a map without an order of its own. Equal maps then have equal bytes
-/// up to their order, whichever of the keys came first.
+/// Keys that match each other are one key, so a key is kept *folded*. Folding makes -0.0 0.0, makes every NaN one, and
+/// removes the zeros at the end of a decimal. A map as a key loses its order. Equal maps then have equal bytes up to
+/// their order, whichever of the keys came first.
 #[derive(Clone, Debug, Default)]
 pub struct Map {
     pairs: Vec<(Value, Value)>,
@@ -78,8 +78,8 @@ impl Map {
         Self { pairs, order: None }
     }
 
-    /// The same pairs, the first of which is at the place that `order` says first. `None` if `order` does not have each
-    /// place once, or is that of the sorted pairs.
+    /// The same pairs, in another order: the first one is at the place that `order` says first. The result is `None` if
+    /// `order` does not have each place once, or is that of the sorted pairs.
     pub(crate) fn with_order(self, order: Box<[u32]>) -> Option<Self> {
         let mut is_there = vec![false; self.pairs.len()];
         for place in &order {

@@ -25,8 +25,9 @@ use crate::{DecodeError, EncodeError, Encoded, Field, Kind};
 
 /// One value of any kind (rule V1), owning its bytes.
 ///
-/// `==` compares representations: floats by their bits, decimals with their exponent, so that equal
-/// values have equal encodings, up to the order of maps, which it does not look at (rule V4). Whether a template calls two values the same is [`Value::same`].
+/// `==` compares representations: floats by their bits, decimals with their exponent. So equal values have equal
+/// encodings, up to the order of maps, which it does not look at (rule V4). Whether a template calls two values the
+/// same is [`Value::same`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {
@@ -121,7 +122,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] if the value can not be encoded; `use_field` was not called.
+    /// [`EncodeError`] if the value cannot be encoded; `use_field` was not called.
     pub fn with_field<R>(&self, use_field: impl FnOnce(Field<'_>) -> R) -> Result<R, EncodeError> {
         let encoding = self.side_encoding()?;
         Ok(use_field(self.as_field(&encoding)))
@@ -152,17 +153,17 @@ impl Value {
         })
     }
 
-    /// Whether a template that asks for one of the two matches the other: same kind, same value, NaN
-    /// being itself, -0.0 being 0.0, and decimals compared as numbers, also inside containers (rule M2).
+    /// Whether a template that asks for one of the two matches the other: same kind and same value, also inside
+    /// containers (rule M2). NaN is itself, -0.0 is 0.0, and decimals are compared as numbers.
     ///
-    /// A value that can not be encoded can not be in a space, and is the same as none.
+    /// A value that cannot be encoded cannot be in a space, and is the same as none.
     pub fn same(&self, other: &Self) -> bool {
         let same = self.with_field(|a| other.with_field(|b| a.same(&b)));
         matches!(same, Ok(Ok(true)))
     }
 
-    /// As [`Value::same`], of two values that can be encoded, but without doing so: it looks no further than the two
-    /// are alike, where an encoding takes as long as the larger is. For who compares one value with many.
+    /// As [`Value::same`], of two values that can be encoded, but without encoding them. It stops at the first
+    /// difference, where an encoding takes as long as the larger value is. For code that compares one value with many.
     pub(crate) fn same_decoded(&self, other: &Self) -> bool {
         let all_same = |a: &[Self], b: &[Self]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_decoded(b))

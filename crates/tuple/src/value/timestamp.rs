@@ -49,8 +49,8 @@ impl Timestamp {
         (self.seconds, self.nanoseconds)
     }
 
-    /// The moment that `text` spells by RFC 3339: `2031-05-04T16:20:00Z`, with up to nine digits after
-    /// the seconds, and an offset such as `+02:00` in place of `Z`.
+    /// The moment that `text` spells by RFC 3339: `2031-05-04T16:20:00Z`. It may have up to nine digits after the
+    /// seconds, and an offset such as `+02:00` in place of `Z`.
     ///
     /// # Errors
     ///
