@@ -1,11 +1,10 @@
 //! Checked access to shared memory by offset: the only way anything above this crate touches a segment.
 //!
-//! Nothing in a segment is a pointer: addresses differ per process, offsets do not. What an offset says
-//! was written by some process, perhaps a damaged one, so it is input (rule C5): a [`View`] checks it
-//! against the committed size before it becomes an address. An offset that does not hold is answered
-//! with a page of zeros, and the view remembers the violation. So the code that walks a structure
-//! needs no error path at each step: zeros end every walk, and whoever opened the view asks once, at the
-//! end, whether what it saw was real.
+//! Nothing in a segment is a pointer: addresses differ per process, offsets do not. Some process wrote the offset,
+//! perhaps a damaged one, so it is input (rule C5). A [`View`] checks it against the committed size before it becomes
+//! an address. A violating offset leads to a page of zeros, and the view remembers the violation. So the code that
+//! walks a structure needs no error path at each step: zeros end every walk. The owner of the view asks once, at the
+//! end, whether the data was real.
 //!
 //! Racing accesses are part of the design (optimistic readers), so every load and store is atomic.
 
@@ -27,8 +26,8 @@ const ZEROS_BYTES: usize = 4096;
 #[repr(align(4096))]
 struct Zeros([AtomicU64; ZEROS_BYTES / 8]);
 
-/// What a violating offset reads. Stores that land here are lost: their operation ends with an error, and the next
-/// violation makes it zeros again. Per process, so no other process can fill it.
+/// The memory behind a violating offset. Stores that land here are lost: their operation ends with an error, and the
+/// next violation makes it zeros again. Per process, so no other process can fill it.
 static ZEROS: Zeros = Zeros([const { AtomicU64::new(0) }; ZEROS_BYTES / 8]);
 
 /// A window of `N` bytes into a segment, known to lie inside it and to begin at a multiple of eight.
@@ -138,7 +137,7 @@ impl<'m, const N: usize> Span<'m, N> {
         self.double(at).store(value, Ordering::Relaxed);
     }
 
-    /// What is behind `at`, as a window whose length is known at run time only.
+    /// The memory behind `at`, as a window whose length is known at run time only.
     ///
     /// # Panics
     ///
@@ -173,9 +172,9 @@ impl<'m, const N: usize> Span<'m, N> {
         #[cfg(target_arch = "x86_64")]
         {
             let set: u32;
-            // SAFETY: reads 32 bytes of the window, with loads that need no alignment. Assembly, since
-            // other processes may write meanwhile: a racing vector load in Rust would be undefined, one
-            // that the compiler does not see into is a plain load.
+            // SAFETY: reads 32 bytes of the window, with loads that need no alignment. Assembly, since other processes
+            // may write meanwhile. A racing vector load in Rust would be undefined; a load that the compiler does not
+            // see is a plain load.
             unsafe {
                 std::arch::asm!(
                     "movd {t}, {value:e}",
@@ -234,8 +233,8 @@ impl Fresh<'_> {
     #[inline(always)]
     pub fn init(self, index: usize, value: u64) {
         assert!(index < self.doubles, "double word outside of its window");
-        // SAFETY: the constructor checked that so many double words from `start`, which is 8-aligned, lie in
-        // memory that stays mapped for 'm; `index` is one of them. Atomic, so races are defined.
+        // SAFETY: the constructor checked that so many double words from `start`, which is 8-aligned, lie in memory
+        // that stays mapped for 'm. `index` is one of them. Atomic, so races are defined.
         let double = unsafe { &*self.start.cast::<AtomicU64>().wrapping_add(index) };
         double.store(value, Ordering::Relaxed);
     }
@@ -269,17 +268,16 @@ pub struct View<'m> {
 }
 
 impl<'m> View<'m> {
-    /// The least that a view shows: as much as the largest window, so that the last place where a window
-    /// may begin is never negative and one comparison checks it.
+    /// The least that a view shows: as much as the largest window. So the last place where a window may begin is never
+    /// negative, and one comparison checks it.
     pub(crate) const BYTES_MIN: usize = ZEROS_BYTES;
 
     /// A view of the first `limit` bytes from `base`.
     ///
     /// # Safety
     ///
-    /// `limit` bytes from `base`, which is page-aligned, are mapped readable and writable, stay so for
-    /// `'m`, and are accessed by nobody in this process but through views. `limit` is at least
-    /// [`View::BYTES_MIN`].
+    /// `limit` bytes from `base`, which is page-aligned, are mapped readable and writable, and stay so for `'m`. This
+    /// process accesses them only through views. `limit` is at least [`View::BYTES_MIN`].
     #[inline(always)]
     pub(crate) const unsafe fn new(base: *const u8, limit: usize) -> Self {
         debug_assert!(limit >= Self::BYTES_MIN, "a view is larger than any window");
@@ -326,8 +324,8 @@ impl<'m> View<'m> {
         self.window_at(granule).unwrap_or_else(|| self.violation())
     }
 
-    /// As [`View::at`], but `None`, and no violation, where there is no such window. For references that somebody else may
-    /// have stored since this view was made: what they lead to may be memory that is newer than the view.
+    /// As [`View::at`], but `None`, and no violation, where there is no such window. For references that another
+    /// process may have stored since this view was made: they may lead to memory that is newer than the view.
     #[inline(always)]
     pub fn window_at<const N: usize>(&self, granule: u32) -> Option<Span<'m, N>> {
         const { assert!(N <= ZEROS_BYTES) };
@@ -383,7 +381,8 @@ impl<'m> View<'m> {
         address.addr().wrapping_sub(self.base.addr())
     }
 
-    /// The window of `bytes` bytes at `offset`, rounded up to double words, for what nobody can reach yet.
+    /// The window of `bytes` bytes at `offset`, rounded up to double words, for memory that no other process can reach
+    /// yet.
     /// Outside of the segment: none, and the view is violated.
     #[inline(always)]
     pub fn fresh(&self, offset: usize, bytes: usize) -> Option<Fresh<'m>> {
@@ -504,8 +503,8 @@ impl<'m> View<'m> {
 
     /// The bytes at `offset`, in place.
     ///
-    /// For records that only this caller holds (taken out of every structure, not yet freed): no honest
-    /// process writes them until they are freed, which needs the caller again.
+    /// For records that only this caller holds (taken out of every structure, not yet freed). No honest process writes
+    /// them until they are freed, which needs the caller again.
     #[inline]
     pub fn bytes(&self, offset: usize, len: usize) -> &'m [u8] {
         if !self.holds(offset, len) {

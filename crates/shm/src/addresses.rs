@@ -1,8 +1,8 @@
 //! The ranges of addresses this process holds, found by the file they map.
 //!
-//! A mapped file is kept when its last user is gone, since most come back: the same address, the same
-//! thread slots. When its last name is gone too, or too many are idle, or addresses are short, the range goes back to the
-//! system, as private memory does with its last user. A process may have limited addresses (`ulimit -v`).
+//! A mapped file is kept when its last user is gone, since most users come back: the same address, the same thread
+//! slots. Its range goes back to the system when its last name is gone too, when too many are idle, or when addresses
+//! are short. Private memory goes back with its last user. A process may have limited addresses (`ulimit -v`).
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -33,7 +33,7 @@ pub(crate) struct AddressRange {
     bytes: usize,
 }
 
-// SAFETY: a range is two numbers; whoever uses the address has their own argument.
+// SAFETY: a range is two numbers; each user of the address has an own argument.
 unsafe impl Send for AddressRange {}
 // SAFETY: as for `Send`; nothing here changes through a shared reference.
 unsafe impl Sync for AddressRange {}
@@ -63,8 +63,8 @@ fn lock() -> MutexGuard<'static, Held> {
 }
 
 thread_local! {
-    /// The lock, kept by a thread that forks: taken in the middle of a change by another thread, the
-    /// child's copy would stay locked for ever.
+    /// The lock, kept by a thread that forks. If another thread had taken it in the middle of a change, the child's
+    /// copy would stay locked for ever.
     static FORKING: RefCell<Option<MutexGuard<'static, Held>>> = const { RefCell::new(None) };
 }
 
@@ -86,26 +86,26 @@ impl Held {
         Some(Arc::clone(mapping))
     }
 
-    /// The first mapping that is the one looked for.
+    /// The first mapping that matches.
     pub(crate) fn find_by(&self, is_it: impl Fn(&Mapping) -> bool) -> Option<Arc<Mapping>> {
         let (_, mapping) = self.mapped.iter().find(|(_, mapping)| is_it(mapping))?;
         Some(Arc::clone(mapping))
     }
 
-    /// Keeps a mapping, and lets go of those that nobody here uses or can find any more.
+    /// Keeps a mapping, and lets go of mappings that are unused here or cannot be found any more.
     pub(crate) fn keep(&mut self, identity: FileIdentity, mapping: &Arc<Mapping>) {
         self.let_go_of_lost();
         self.let_go_of_all_but(IDLE_MAX);
         self.mapped.push((identity, Arc::clone(mapping)));
     }
 
-    /// Lets go of mappings without users whose file nobody can find.
+    /// Lets go of unused mappings whose file has no name.
     pub(crate) fn let_go_of_lost(&mut self) {
         self.mapped.retain(|(_, mapping)| !is_idle(mapping) || is_found(mapping));
     }
 
-    /// Maps `bytes` of the file, or private memory, at a range of its own. If addresses are short, those of mappings that
-    /// nobody uses go first.
+    /// Maps `bytes` of the file, or private memory, at a range of its own. If addresses are short, the addresses of
+    /// unused mappings go first.
     pub(crate) fn place(
         &mut self,
         bytes: usize,
@@ -132,13 +132,13 @@ impl Held {
     }
 }
 
-/// Whether a mapping of the list has no users. Only [`Held::find`] makes one where there is none, under the lock of the list; and
-/// for a moment the end of a thread, which does no harm to a mapping that is in no list any more.
+/// Whether a mapping of the list has no users. Only [`Held::find`] adds a user to an unused mapping, under the lock of
+/// the list. The end of a thread does so for a moment, without harm to a mapping that is in no list any more.
 fn is_idle(mapping: &Arc<Mapping>) -> bool {
     Arc::strong_count(mapping) == 1
 }
 
-/// Whether somebody else could still find the file.
+/// Whether another process could still find the file.
 fn is_found(mapping: &Mapping) -> bool {
     mapping.home().and_then(Home::status).is_some()
 }
@@ -183,8 +183,8 @@ const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const SHARED: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFlags::SHARED);
 const PRIVATE: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFlags::PRIVATE);
 
-/// Reserves addresses, aligned, to map something over. Nobody may access them, so they count as no memory where the
-/// system counts what is only mapped.
+/// Reserves addresses, aligned, to map something over. They are not accessible, so they count as no memory where the
+/// system counts mapped memory.
 fn reserve(bytes: usize) -> Result<AddressRange, Error> {
     assert!(bytes > 0, "a mapping has at least one byte");
     let too_many = || refused(bytes, Errno::NOMEM);
@@ -198,7 +198,7 @@ fn reserve(bytes: usize) -> Result<AddressRange, Error> {
     let before_bytes = start.align_offset(HUGE_PAGE_BYTES);
     // SAFETY: alignment skips less than HUGE_PAGE_BYTES, and the reservation is longer than that.
     let base = unsafe { start.add(before_bytes) };
-    // SAFETY: as above, by what is left over.
+    // SAFETY: as above, by the rest.
     let end = unsafe { base.add(range_bytes) };
     unmap(start, before_bytes);
     unmap(end, HUGE_PAGE_BYTES - before_bytes);

@@ -1,7 +1,9 @@
-//! What processes say that they do for others in a segment: a lock on a byte of its file, for as long as they do it.
+//! The announcements of processes in a segment that they do work for others: a lock on a byte of its file, for as long
+//! as they do the work.
 //!
-//! Nothing is stored for it in the segment. The kernel keeps the locks, tells who asks, and lets go when a process ends,
-//! however it ended. The byte is told by the hash of what is announced, and lies beyond the end of any file.
+//! Nothing is stored for it in the segment. The kernel keeps the locks, answers questions about them, and lets go when
+//! a process ends, however it ended. The hash of the announced text selects the byte, which lies beyond the end of any
+//! file.
 //! It is advice, not a promise: between the question and the answer a process may begin or end.
 
 use std::fs::File;
@@ -42,7 +44,7 @@ impl Directory {
     pub fn is_announced(&self, name: &str, what: &str) -> Result<bool, Error> {
         let path = self.path_of(name)?;
         let file = self.open(&path)?;
-        // A lock that excludes all others: the system says who is in its way, and does not take it.
+        // A lock that excludes all others: the system names the conflicting lock, and does not take this one.
         let mut lock = lock(libc::F_WRLCK, what);
         control(&file, libc::F_OFD_GETLK, &mut lock)
             .map_err(|errno| Error::system("look for locks of", Some(path), errno))?;
@@ -65,7 +67,7 @@ fn lock(kind: i32, what: &str) -> libc::flock {
     lock
 }
 
-/// The byte that stands for `what`: a hash (FNV-1a) in the upper half of what the offset of a file can be.
+/// The byte that stands for `what`: a hash (FNV-1a) in the upper half of the possible offsets of a file.
 fn place(what: &str) -> i64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = what.bytes().fold(0xcbf2_9ce4_8422_2325, step);

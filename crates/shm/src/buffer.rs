@@ -1,15 +1,15 @@
-//! A place for what is copied out of a segment: on the stack if it is short.
+//! A place for a copy out of a segment: on the stack if it is short.
 
 use std::mem::MaybeUninit;
 
 use crate::access::{Span, View};
 
-/// Room for a copy of bytes of a segment. Not cleared between uses: [`CopyBuffer::copy`] returns just what
-/// it filled.
+/// Room for a copy of bytes of a segment. Not cleared between uses: [`CopyBuffer::copy`] returns only the bytes that it
+/// filled.
 pub struct CopyBuffer {
     short: [MaybeUninit<u64>; Self::SHORT_BYTES / 8],
     long: Vec<u8>,
-    /// What the last copy filled, in bytes; of `long` if that is more than `short` has.
+    /// The size of the last copy, in bytes; it is in `long` if that is more than `short` has.
     filled_bytes: usize,
 }
 
@@ -50,8 +50,8 @@ impl CopyBuffer {
         unsafe { std::slice::from_raw_parts(short, bytes) }
     }
 
-    /// Copies a short window and returns the first `bytes` bytes of it, or all if it has no more: without a look at how
-    /// many they are.
+    /// Copies a short window and returns the first `bytes` bytes of it, or all if it has no more. It does not look at
+    /// how many they are.
     #[inline(always)]
     pub fn copy_window<const N: usize>(&mut self, window: Span<'_, N>, bytes: usize) -> &[u8] {
         const { assert!(N <= Self::SHORT_BYTES) };
@@ -63,7 +63,7 @@ impl CopyBuffer {
         unsafe { std::slice::from_raw_parts(short, self.filled_bytes) }
     }
 
-    /// What the last copy returned; empty if there was none.
+    /// The result of the last copy; empty if there was none.
     #[inline]
     pub fn copied(&self) -> &[u8] {
         if self.filled_bytes > Self::SHORT_BYTES {

@@ -6,10 +6,10 @@
 //! | [`monotonic_ahead_ns`] | 9 | up to 0.1 ms ahead, never behind: for ends that must not come too early |
 //! | [`monotonic_coarse_ns`] | 3 | behind, by a timer tick and for as long as the host stops us |
 //!
-//! What makes the exact clock dear is that it waits for all instructions before it. The second one does not need to know how
-//! late it is, only that it is not yet later than what it says: it looks at the exact clock, says what that will show in
-//! 0.1 ms, and goes on to say so until the processor's cycle counter has moved on by what it does in 0.08 ms.
-//! Where the kernel does not keep its own time by that counter when a process opens its first space, it is the exact clock.
+//! What makes the exact clock dear is that it waits for all instructions before it. The second one does not need to
+//! know how late it is, only that it is not yet later than the time that it says. It looks at the exact clock, and says
+//! a time 0.1 ms ahead of that. It goes on to say so until the processor's cycle counter has moved on by 0.08 ms. It is
+//! the exact clock where the kernel did not keep its own time by that counter when the process opened its first space.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,8 +18,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// How far ahead [`monotonic_ahead_ns`] may be, in nanoseconds.
 pub const AHEAD_NS: u64 = 100_000;
-/// For how long one look at the exact clock is good. Less than [`AHEAD_NS`], since the kernel slews its clock by up to a
-/// tenth, and a processor may look at its counter a few instructions early.
+/// For how long one look at the exact clock is good. Less than [`AHEAD_NS`], for two reasons. The kernel slews its
+/// clock by up to a tenth, and a processor may look at its counter a few instructions early.
 const GOOD_NS: u64 = 80_000;
 /// For how long the counter is watched, to learn how fast it is. Three times: each may be interrupted.
 const WATCHED_NS: u64 = 10_000;
@@ -97,8 +97,8 @@ fn watch() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn cycles() -> u64 {
-    // SAFETY: the instruction, which every processor of this kind has, reads a register. A system may forbid it to programs, but
-    // then the kernel's own clock in our address space could not use it either, and we are not asked.
+    // SAFETY: the instruction, which every processor of this kind has, reads a register. A system may forbid it to
+    // programs. Then the kernel's own clock in our address space could not use it either, and this code is not reached.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

@@ -1,9 +1,9 @@
 //! Copies between a segment and private memory, while other processes may write to the segment.
 //!
-//! An optimistic reader copies first and checks afterwards that nothing changed. A plain copy that races
-//! with a writer is undefined behaviour in Rust even if its result is thrown away; a relaxed atomic
-//! access is not. So on x86-64 the bytes are moved by assembly, which the compiler must take for
-//! accesses of that kind, as fast as `memcpy`; elsewhere by relaxed atomic words.
+//! An optimistic reader copies first and checks afterwards that nothing changed. A plain copy that races with a writer
+//! is undefined behaviour in Rust even if its result is thrown away; a relaxed atomic access is not. So on x86-64 the
+//! bytes are moved by assembly, as fast as `memcpy`: the compiler must take it for accesses of that kind. Elsewhere
+//! they are moved by relaxed atomic words.
 //!
 //! The copy as a whole is not atomic: each byte is from before or after a concurrent store. No ordering:
 //! the fences of the caller order.
@@ -45,7 +45,7 @@ pub(crate) unsafe fn copy_exactly<const N: usize>(from: *const u8, to: *mut u8) 
         unsafe { copy_raw(from.wrapping_add(at), to.wrapping_add(at), PIECE_BYTES) };
     }
     let at = pieces * PIECE_BYTES;
-    // SAFETY: what is left of the caller's range, on both sides.
+    // SAFETY: the rest of the caller's range, on both sides.
     unsafe { copy_raw(from.wrapping_add(at), to.wrapping_add(at), rest) };
 }
 
@@ -68,8 +68,8 @@ pub(crate) unsafe fn copy_in(from: &[u8], to: *mut u8) {
 ///
 /// # Safety
 ///
-/// `bytes` bytes at `from` are mapped readable, as many at `to` writable, both aligned to eight; both are
-/// accessed concurrently through atomics, this module or other processes only.
+/// `bytes` bytes at `from` are mapped readable, as many at `to` writable, both aligned to eight. Concurrent accesses to
+/// both are through atomics, this module or other processes only.
 #[inline(always)]
 pub(crate) unsafe fn copy_across(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise. Should a damaged segment make them overlap, the copy is damaged too.
@@ -191,8 +191,8 @@ mod assembly {
     /// Steps of 64 bytes are no faster: 16 bytes are stored per cycle either way (measured).
     #[inline(always)]
     unsafe fn by_32(from: *const u8, to: *mut u8, last: usize) {
-        // SAFETY: steps of 32 bytes begin below `last`, and a final one at `last`, where 32 bytes of the
-        // caller's range are left; it may overlap the one before.
+        // SAFETY: steps of 32 bytes begin below `last`, and a final one at `last`, where 32 bytes of the caller's range
+        // are left. The final step may overlap the one before.
         unsafe {
             asm!(
                 "2:",
@@ -237,8 +237,8 @@ mod words {
 
     /// # Safety
     ///
-    /// `bytes` bytes are readable at `from`, writable at `to`, and do not overlap; the shared side is
-    /// accessed by others as [`super::copy_out`] allows, the other side is the caller's alone.
+    /// `bytes` bytes are readable at `from`, writable at `to`, and do not overlap. Others access the shared side as
+    /// [`super::copy_out`] allows; the other side is the caller's alone.
     pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, shared: Shared) {
         let side = match shared {
             // Of both, either: they are aligned alike.

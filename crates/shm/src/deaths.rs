@@ -1,12 +1,12 @@
-//! Whether somebody died: asked often, so it is to be cheap, and answered by the kernel alone.
+//! Whether a process died: asked often, so it is to be cheap, and answered by the kernel alone.
 //!
-//! To read in `/proc` whether a process lives takes 8 us. A descriptor of the process (`pidfd`) is readable from
-//! its end on, and one `poll` asks all of them at once (200 ns). So each process keeps descriptors of the others
-//! in its segment. It keeps a limited number, since a program has other uses for them; about processes beyond
-//! that, and where the kernel gives none (before Linux 5.3), `/proc` is read.
+//! To read in `/proc` whether a process lives takes 8 us. A descriptor of the process (`pidfd`) is readable from its
+//! end on, and one `poll` asks all of them at once (200 ns). So each process keeps descriptors of the others in its
+//! segment. It keeps a limited number, since a program has other uses for them. For processes beyond that number, and
+//! where the kernel has no such descriptors (before Linux 5.3), `/proc` is read.
 //!
-//! A program may close these descriptors, since it does not know them, and have files of its own under their numbers:
-//! then a death is seen once that was noticed, and no other file is closed.
+//! A program may close these descriptors, since it does not know them, and have files of its own under their numbers.
+//! Then a noticed death is seen a second time, and no other file is closed.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,10 +20,10 @@ use crate::clock::monotonic_coarse_ns;
 use crate::kept::Kept;
 use crate::process::{self, ProcessId};
 
-/// Most descriptors that are kept for one segment: a sixteenth of what a program may have by default.
+/// Most descriptors that are kept for one segment: a sixteenth of the default limit of a program.
 const WATCHED_MAX: usize = 64;
 
-/// How long the descriptors are taken for what they were: to look at one takes as long as to ask all.
+/// How long the descriptors count as unchanged: to check one takes as long as to ask all.
 const TRUSTED_NS: u64 = 10_000_000;
 
 /// The processes of one segment, as this process watches them.
@@ -35,7 +35,7 @@ pub(crate) struct Deaths {
 #[derive(Default)]
 struct Watch {
     watched: Vec<Watched>,
-    /// When it was last looked whether the descriptors are what they were.
+    /// When the descriptors were last checked.
     looked_ns: u64,
 }
 
@@ -105,7 +105,7 @@ fn open(process: ProcessId) -> Option<OwnedFd> {
 fn has_ended(watched: &[Watched]) -> bool {
     let mut all: Vec<PollFd<'_>> =
         watched.iter().map(|one| PollFd::new(&one.pidfd, PollFlags::IN)).collect();
-    // A failure (no memory in the kernel) tells nothing: whoever asks next learns it.
+    // A failure (no memory in the kernel) tells nothing: the next caller learns it.
     poll(&mut all, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
 }
 
@@ -152,7 +152,7 @@ mod tests {
             let number = deaths.watch.lock().unwrap().watched[0].pidfd.as_fd().as_raw_fd();
             // SAFETY: no memory is involved, and this process has no other threads.
             unsafe { libc::close(number) };
-            // What nobody writes to is not readable, as the descriptor of a living process.
+            // A file without a writer is not readable, like the descriptor of a living process.
             let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
             assert_eq!(ours.as_raw_fd(), number, "the lowest free number");
             child.kill().unwrap();

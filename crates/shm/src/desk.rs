@@ -1,10 +1,9 @@
-//! What a thread works with inside a segment: laid out once, used by one section after the other.
+//! The tools of a thread inside a segment: laid out once, used by one section after the other.
 //!
-//! A section needs the thread's slot and number, the kernel's robust list, a view, a place in the undo log.
-//! Nearly all of that is the same for the next section of the same thread, so it stays where it is, in the
-//! thread's static storage, and a section is a pointer to it. Who opens a section while another of the
-//! thread is open, or in turns in several segments, gets a desk brought in, which costs an allocation or a
-//! search.
+//! A section needs the thread's slot and number, the kernel's robust list, a view, and a place in the undo log. Nearly
+//! all of that is the same for the next section of the same thread. So it stays where it is, in the thread's static
+//! storage, and a section is a pointer to it. If a thread opens a section while another of its sections is open, or in
+//! turns in several segments, it gets a second desk. That costs an allocation or a search.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -23,8 +22,8 @@ use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
 pub(crate) struct Desk {
-    /// The number of the mapping that the desk is laid for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By number,
-    /// since another mapping may come to the same addresses: what is kept here for one that is gone is not used.
+    /// The number of the mapping that the desk is laid for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By
+    /// number, since another mapping may come to the same addresses: data of a mapping that is gone is not used.
     ready_for: u64,
     /// That number, also while a section uses it.
     laid_for: u64,
@@ -36,7 +35,7 @@ pub(crate) struct Desk {
     pub(crate) focus: ScopeTag,
     /// The lock that was taken first.
     pub(crate) first: LockLine<'static>,
-    /// Those that were taken after it, in ascending order. Keeps its memory for the next section.
+    /// The scopes that were taken after it, in ascending order. Keeps its memory for the next section.
     pub(crate) others: ManuallyDrop<Vec<LockLine<'static>>>,
     /// What the section's owner has noted since the last commit. Keeps its memory for the next section.
     pub(crate) notes: ManuallyDrop<Vec<Note>>,
@@ -44,14 +43,14 @@ pub(crate) struct Desk {
     pub(crate) count: u32,
     /// How far the view reached before the log was full; 0 if it is not.
     pub(crate) overflow: usize,
-    /// How the thread shares a scope with others who enter it again and again.
+    /// How the thread shares a scope with threads that enter it again and again.
     pub(crate) stays: Stays,
     /// Whether it was brought in for one section, and goes with it.
     is_extra: bool,
 }
 
 thread_local! {
-    /// Without a destructor, so that reaching it costs nothing; [`forget`] frees what it keeps.
+    /// Without a destructor, so that reaching it costs nothing; [`forget`] frees its contents.
     static DESK: UnsafeCell<Desk> = const { UnsafeCell::new(Desk::bare()) };
 }
 
@@ -83,10 +82,10 @@ impl Desk {
     /// Lays the desk for `memory` and the calling thread.
     fn lay(&mut self, memory: &Memory, thread: Thread<'_>) {
         self.laid_for = memory.mapping().number();
-        // SAFETY: the slot is a page of the mapping, which stays as long as a section borrows it; after that it is used
-        // by sections over the same mapping only, which borrow it again.
+        // SAFETY: the slot is a page of the mapping, which stays as long as a section borrows it. After that only
+        // sections over the same mapping use it, which borrow the mapping again.
         self.thread = unsafe { thread.kept() };
-        // SAFETY: as above, for all that the view reaches.
+        // SAFETY: as above, for everything that the view reaches.
         self.view = unsafe { memory.view().kept() };
     }
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// There is no room for more memory (rule B1). Nothing was allocated.
     Full {
-        /// What was asked for, in bytes.
+        /// The requested size, in bytes.
         wanted_bytes: u64,
         /// What could still be had under the limit, in bytes.
         available_bytes: u64,
@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// The segment is damaged (rule C5).
     Corrupted {
-        /// What was found, and what should have been there.
+        /// The finding, and the correct value.
         what: Cow<'static, str>,
     },
     /// The segment was made by a build whose memory layout this build does not know.
@@ -72,7 +72,7 @@ pub enum Error {
     BadName {
         /// The name as it was given.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         problem: Cow<'static, str>,
     },
     /// A living process holds a lock and does not let it go: it is stopped, or starved.
@@ -82,20 +82,20 @@ pub enum Error {
     },
     /// A table of the segment has no free place.
     LimitExceeded {
-        /// What the table holds.
+        /// The capacity of the table.
         what: &'static str,
         /// How many it holds at most.
         limit: usize,
     },
     /// The calling thread already holds the lock: the call came from a signal handler.
     Reentrant,
-    /// The memory is private, and this process is a fork of the one that made it.
+    /// The memory is private, and this process is a fork of its owner.
     CopiedByFork,
     /// The operation changes more words than the undo log of a thread holds. It changed none.
     LogFull,
     /// The system refused a call for a reason that has no variant of its own.
     System {
-        /// What was attempted, as a verb: `open`, `map`.
+        /// The attempted operation, as a verb: `open`, `map`.
         action: &'static str,
         /// The file it was attempted on, if there is one.
         path: Option<PathBuf>,
@@ -114,7 +114,7 @@ pub enum AddressLimit {
         /// The limit itself, in bytes.
         limit_bytes: u64,
     },
-    /// The system counts what is mapped as memory (`vm.overcommit_memory` is 2), and has no more.
+    /// The system counts mappings as memory (`vm.overcommit_memory` is 2), and has no more.
     Overcommit,
     /// The system did not say. A process may have 65 530 mappings, and 128 TiB of addresses.
     System,
@@ -136,12 +136,12 @@ pub enum Limit {
 }
 
 impl Error {
-    /// A damaged segment; `what` says what was found and what should have been there.
+    /// A damaged segment; `what` has the finding and the correct value.
     pub fn corrupted(what: impl Into<Cow<'static, str>>) -> Self {
         Self::Corrupted { what: what.into() }
     }
 
-    /// A segment in which somebody has found damage before.
+    /// A segment in which a process has found damage before.
     #[cold]
     pub(crate) fn poisoned() -> Self {
         Self::corrupted("an earlier operation found a contradiction in it")

@@ -1,15 +1,13 @@
-//! What the kernel does for locks: sleeping on a word, and the robust
-//! list that tells of dead owners.
+//! The kernel's services for locks: sleeping on a word, and the robust list that tells of dead owners.
 //!
-//! The words lie in memory that several processes map, so the futexes are shared ones: the kernel finds
-//! sleepers by the page, not by the address.
+//! The words lie in memory that several processes map. So the futexes are shared ones: the kernel finds sleepers by the
+//! page, not by the address.
 //!
-//! Each thread registers one robust list head. When the thread dies, in whatever way, the kernel looks
-//! at the words that the head names; where a word holds the thread's number it stores `OWNER_DIED` and
-//! wakes a sleeper. The C library registers a head per thread for its own mutexes. We share it through
-//! the slot `list_op_pending`, whose word the kernel treats like one on the list. The C library uses
-//! the slot while it links or unlinks a robust mutex and clears it again; so do we, and in between we
-//! call nothing of it.
+//! Each thread registers one robust list head. When the thread dies, in whatever way, the kernel looks at the words
+//! that the head names. Where a word holds the thread's number it stores `OWNER_DIED` and wakes a sleeper. The C
+//! library registers a head per thread for its own mutexes. We share it through the slot `list_op_pending`, whose word
+//! the kernel treats like one on the list. The C library uses the slot while it links or unlinks a robust mutex and
+//! clears it again. So do we, and in between we call nothing of it.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -24,7 +22,7 @@ use rustix::time::Timespec;
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Somebody woke us, or the kernel did so without cause: look at the word again.
+    /// Another thread woke us, or the kernel did so without cause: look at the word again.
     Woken,
     /// The time ran out.
     TimedOut,
@@ -36,8 +34,8 @@ pub enum Wake {
 
 /// Sleeps while `word` holds `expected`, until woken or until `timeout` has passed (`None`: no limit).
 ///
-/// The kernel compares and falls asleep in one step, so a wake between the caller's last look at the
-/// word and the sleep is not missed, provided the waker changes the word first.
+/// The kernel compares and falls asleep in one step. So a wake between the caller's last look at the word and the sleep
+/// is not missed, provided the waker changes the word first.
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wake {
     // A timeout beyond the range of the clock (292 years) is none.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -45,7 +43,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wake 
         Err(Errno::TIMEDOUT) => Wake::TimedOut,
         Err(Errno::AGAIN) => Wake::Changed,
         Err(Errno::INTR) => Wake::Interrupted,
-        // Any other error (a page that vanished) can not be slept on: let the caller look again.
+        // Any other error (a page that vanished) makes a sleep impossible: let the caller look again.
         Ok(()) | Err(_) => Wake::Woken,
     }
 }
@@ -71,8 +69,8 @@ pub fn thread_id() -> u32 {
 pub struct RobustListHead {
     /// The first lock of the list; the head itself if the list is empty.
     list: *mut c_void,
-    /// From a list entry to its futex word, in bytes: one figure for all locks of the thread
-    /// (a C `long`, which is an `isize` on Linux).
+    /// From a list entry to its futex word, in bytes: one figure for all locks of the thread (a C `long`, which is an
+    /// `isize` on Linux).
     futex_offset_bytes: isize,
     /// The entry of a lock that is being taken or released, or null.
     list_op_pending: *mut c_void,
@@ -94,7 +92,7 @@ thread_local! {
 
 /// The calling thread's robust list head; registers one if there is none.
 ///
-/// It stays valid until the thread ends, and in the child of a fork until it is asked for anew: the
+/// It stays valid until the thread ends. In the child of a fork it stays valid until the child asks for it anew: the
 /// kernel forgets it there, while the C library registers its own again.
 pub fn robust_head() -> *mut RobustListHead {
     let mut head: *mut RobustListHead = ptr::null_mut();

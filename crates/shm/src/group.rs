@@ -1,4 +1,4 @@
-//! One commit for sections over several segments, whoever is killed when (rules C1, O7, X1).
+//! One commit for sections over several segments, whichever process is killed at whichever moment (rules C1, O7, X1).
 //!
 //! Each segment has a log of its own, so that an heir needs no other segment; but for this moment:
 //!
@@ -37,9 +37,9 @@ pub const GROUP_MAX: u32 = 16;
 ///
 /// # Errors
 ///
-/// The first section that can not commit, by its index, and why: as [`Section::commit`], or
-/// [`Error::LogFull`] if its log has no room for a note on the others. Nothing is committed then, and the
-/// sections are only good to be dropped. [`Error::LimitExceeded`] for more than [`GROUP_MAX`].
+/// The first section that cannot commit, by its index, and why: as [`Section::commit`], or [`Error::LogFull`] if its
+/// log has no room for a note on the others. Nothing is committed then, and the sections can only be dropped.
+/// [`Error::LimitExceeded`] for more than [`GROUP_MAX`].
 ///
 /// # Panics
 ///

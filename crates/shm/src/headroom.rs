@@ -1,12 +1,11 @@
 //! How much memory the control group (the container) of this process may still use.
 //!
-//! Pages of a segment count for whoever allocates them. A group over its limit is not told so: the
-//! kernel kills one of its processes. So a segment asks before it grows, and stays clear of the limit.
+//! Pages of a segment count for the process that allocates them. A group over its limit is not told so: the kernel
+//! kills one of its processes. So a segment asks before it grows, and stays clear of the limit.
 //!
-//! The figure is read at most once a second and only ever advises: other processes of the group
-//! allocate meanwhile. It is read by [`refresh`] alone, which is called before a lock is taken under which
-//! memory is committed: some files have to be read, and who is slow at that, or stopped, would hold up
-//! all others there.
+//! The figure is read at most once a second and only ever advises: other processes of the group allocate meanwhile.
+//! Only [`refresh`] reads it, before a lock is taken under which memory is committed. Some files have to be read, and a
+//! process that is slow at that, or stopped, would hold up all others there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ const KEPT_FREE_SHARE: u64 = 32;
 /// The most that is left, in bytes.
 const KEPT_FREE_BYTES_MAX: u64 = 64 << 20;
 
-/// A memory limit of a control group, and what is left of it.
+/// A memory limit of a control group, and the rest of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Headroom {
     limit_bytes: u64,
@@ -47,8 +46,8 @@ struct Reading {
 /// What this process has read last.
 static LAST: Reading = Reading::unread();
 
-/// Reads what the control groups of this process have left, unless that was done within the last second. To be called
-/// before a lock is taken under which memory is committed: that goes by what was read here.
+/// Reads how much the control groups of this process have left, unless that was done within the last second. Call this
+/// before a lock is taken under which memory is committed: the commit uses the last reading.
 pub fn refresh() {
     LAST.refresh(monotonic_coarse_ns(), || {
         let tightest =
@@ -87,7 +86,7 @@ impl Reading {
         self.read_ns.store(now_ns.max(1), Ordering::Relaxed);
     }
 
-    /// Takes `wanted_bytes` of what was left, however long ago that was read: locks may be held.
+    /// Takes `wanted_bytes` of the last reading, however long ago that was: locks may be held.
     fn claim(&self, wanted_bytes: u64) -> Result<(), Error> {
         let limit_bytes = self.limit_bytes.load(Ordering::Relaxed);
         let available_bytes = self.available_bytes.load(Ordering::Relaxed);
@@ -112,12 +111,12 @@ struct Group {
     limit: PathBuf,
     usage: PathBuf,
     statistics: PathBuf,
-    /// Prefix of the statistics' keys: those with `total_` include the group's children (version 1).
+    /// Prefix of the statistics' keys: keys with `total_` include the group's children (version 1).
     prefix: &'static str,
 }
 
-/// The groups whose limits hold for this process: its own and those around it. Not kept: what is
-/// computed once under a lock could be half computed in the child of a fork, for ever.
+/// The groups whose limits hold for this process: its own and those around it. Not kept: a value that is computed once
+/// under a lock could be half computed in the child of a fork, for ever.
 fn groups() -> Vec<Group> {
     let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -189,7 +188,7 @@ impl Group {
         }
     }
 
-    /// `None` if the group has no limit, or its files can not be read.
+    /// `None` if the group has no limit, or its files cannot be read.
     fn headroom(&self) -> Option<Headroom> {
         let number = |path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
         let limit_bytes = number(&self.limit)?;

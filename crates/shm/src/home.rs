@@ -1,7 +1,7 @@
 //! Where the file behind a mapping is, of which no descriptor is kept.
 //!
 //! A file is the same as long as its device and inode are: neither is given to another while the file is mapped.
-//! What is asked here of a path only explains, or decides what is kept for later: no file is changed by it.
+//! A look at a path here only explains, or decides what to keep for later: it changes no file.
 
 use std::fs::File;
 use std::ops::Range;
@@ -87,7 +87,7 @@ impl Home {
         self.file_system().is_some_and(has_room)
     }
 
-    /// Why the system has no page for some of `range`. It does not say, so those are asked that may know.
+    /// Why the system has no page for some of `range`. It does not say, so the possible causes are asked.
     pub(crate) fn refusal(&self, range: &Range<usize>) -> Error {
         let short =
             self.status().filter(|status| status.st_size.cast_unsigned() < range.end as u64);
@@ -114,7 +114,7 @@ fn full(wanted_bytes: usize, system: Option<&StatVfs>) -> Error {
     let (wanted_bytes, left_bytes) = (wanted_bytes as u64, system.map_or(0, left));
     let limit_bytes = system.map_or(0, total);
     let is_quota = limit_bytes != 0 && left_bytes >= wanted_bytes;
-    // What the file system has left is not what a quota leaves of it.
+    // A quota may leave less than the file system has.
     let (limit, available_bytes) =
         if is_quota { (Limit::Quota, 0) } else { (Limit::Filesystem, left_bytes) };
     Error::Full { wanted_bytes, available_bytes, limit_bytes, limit }

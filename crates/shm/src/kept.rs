@@ -2,21 +2,20 @@
 //! loops wait for.
 //!
 //! A program may close numbers that are not its own, as daemons do when they start, and open files of its own under
-//! them. So what is kept is asked for by a look at what the number stands for now, and is closed only if it is still
-//! what it was. Between that look and the call another thread of the program may close and open: so does it for a
-//! descriptor that is opened and used in one call, and nothing can be kept out of its way. Memory needs none
-//! ([`crate::Mapping`]).
+//! them. So each use checks which file the number stands for now. The descriptor is closed only if it is unchanged.
+//! Between that check and the call another thread of the program may close and open. The same holds for a descriptor
+//! that is opened and used in one call; nothing can prevent it. Memory needs no descriptor ([`crate::Mapping`]).
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::home::FileIdentity;
 
-/// A descriptor, or what owns one, as long as nobody else has closed it.
+/// A descriptor, or its owner, as long as no other code has closed it.
 #[derive(Debug)]
 pub struct Kept<F: AsFd> {
     file: ManuallyDrop<F>,
-    /// What it is; `None` if the system did not say, or if it is somebody else's now.
+    /// The identity of the file; `None` if the system did not say, or if the number is another file's now.
     identity: Option<FileIdentity>,
 }
 
@@ -27,7 +26,7 @@ impl<F: AsFd> Kept<F> {
         Self { file: ManuallyDrop::new(file), identity }
     }
 
-    /// What was kept; `None` if the number was closed since, or is another file's.
+    /// The kept descriptor; `None` if the number was closed since, or is another file's.
     pub fn get(&self) -> Option<&F> {
         let is_same = self.identity.is_some() && identity(self.file.as_fd()) == self.identity;
         is_same.then_some(&*self.file)
@@ -88,7 +87,7 @@ mod tests {
             assert!(kept.get().is_none());
             drop(kept);
             assert!(file.metadata().is_ok(), "it is still open");
-            // What is kept and its own is closed.
+            // A descriptor that is still its own is closed.
             drop(file);
             let kept = Kept::new(UnixDatagram::unbound().unwrap());
             assert_eq!(kept.as_fd().as_raw_fd(), number);

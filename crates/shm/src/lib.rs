@@ -3,13 +3,13 @@
 //! The mechanism below the engine: it knows bytes, offsets, locks and processes, and has never heard of
 //! a tuple. In two halves:
 //!
-//! - the system: segments that are created whole ([`Segment`]), one range of addresses that grows in
-//!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]), what time it is ([`clock`]),
-//!   what memory is left ([`headroom`]);
-//! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
-//!   lock happen whole or not at all (rule C1).
+//! - the system: segments that are created whole ([`Segment`]), one range of addresses that grows in place
+//!   ([`Mapping`]), living processes ([`process`]), sleeping on a word ([`futex`]), the time ([`clock`]), the available
+//!   memory ([`headroom`]);
+//! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a lock happen
+//!   whole or not at all (rule C1).
 //!
-//! And, for no better place, what the program `tupelo` has [`signals`] do.
+//! And, for no better place, the [`signals`] of the program `tupelo`.
 #![allow(
     unsafe_code,
     reason = "shared memory: every access, and the argument for it, is in this crate"

@@ -1,9 +1,9 @@
 //! How the logs of one commit over several segments know of each other ([`crate::group`]).
 //!
-//! One of them decides: its entries stop counting with the one store that commits all. Behind its entries it
-//! notes the others, and they note it; the slot's word `LINK` says where. Whoever inherits what the dead
-//! thread left in one of the others asks the deciding log, which may be in a segment that this process never
-//! used: by a look into its file, that takes no mapping and no lock.
+//! One of them decides: its entries stop counting with the one store that commits all. Behind its entries it notes the
+//! others, and they note it; the slot's word `LINK` says where. An heir of a dead thread's entries in one of the others
+//! asks the deciding log. That log may be in a segment that this process never used: it is asked by a look into its
+//! file, that takes no mapping and no lock.
 //!
 //! | entry of a note | what |
 //! |---:|---|
@@ -13,11 +13,11 @@
 //!
 //! A log is asked only while its answer stands. It says *committed* as long as one of the others has changes
 //! that are not settled: until then its slot is not given away ([`Memory::still_decides`]). Any other slot,
-//! and a segment that is gone, says *not committed*: what was never decided leaves no trace to wait for.
+//! and a segment that is gone, says *not committed*: an undecided commit leaves no trace to wait for.
 //!
-//! A segment that loses its name at the very moment in which a thread dies between the decision and its end
-//! is taken for gone by those who do not use it. They put back, for those who come later the segment with
-//! the other half is no more.
+//! A segment may lose its name at the very moment in which a thread dies between the decision and its end. Processes
+//! that do not use the segment take it for gone. They undo: for later processes the segment with the other half no
+//! longer exists.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -53,12 +53,12 @@ pub(crate) struct Peer {
     slot: u32,
 }
 
-/// What a log notes about a commit over several segments.
+/// The note of a log about a commit over several segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     /// The number of the commit in the segment of the deciding log.
     pub(crate) commit: u64,
-    /// Whether this log decides; then `peers` are the others, else the one that does.
+    /// Whether this log decides; then `peers` are the others, else the deciding log.
     pub(crate) decides: bool,
     pub(crate) peers: Vec<Peer>,
 }
@@ -229,7 +229,7 @@ impl Log {
         Ok(Some((u64::from_ne_bytes(part(&entry, 0)), u32::from_ne_bytes(part(&entry, 8)))))
     }
 
-    /// What the log notes, if it does.
+    /// The note of the log, if it has one.
     fn note(&self) -> Result<Option<Note>, Error> {
         let Some((commit, named)) = self.commit()? else { return Ok(None) };
         let start = self.word(LINK)?;
@@ -281,13 +281,13 @@ fn mapping_at(base: *const u8) -> Option<Arc<Mapping>> {
     addresses::held().find_by(|mapping| mapping.base().cast_const() == base)
 }
 
-/// Whether the log of another segment committed what the log in slot number `number` holds. Its thread is dead.
+/// Whether the log of another segment committed the entries of the log in slot number `number`. Its thread is dead.
 pub(crate) fn is_committed_elsewhere(view: &View<'_>, number: u32) -> Result<bool, Error> {
     let Some(mapping) = mapping_at(view.base()) else { return Ok(false) };
     let slot = table::slot(number as usize - 1);
     let log = Log { source: Source::Mapped(Arc::clone(&mapping)), slot };
     let (Some(home), Some(note)) = (mapping.home(), log.note()?) else { return Ok(false) };
-    // The one that decides has nothing to ask: its entries count, so they are not committed.
+    // The deciding log has nothing to ask: its entries count, so they are not committed.
     let [decider] = &note.peers[..] else { return Ok(false) };
     if note.decides {
         return Ok(false);
@@ -301,7 +301,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// What the system says if one of the other segments can not be looked at.
+    /// The system's error if one of the other segments cannot be looked at.
     pub fn still_decides(&self, slot: Slot<'_>) -> Result<bool, Error> {
         if slot.load(LINK) == 0 || slot.load(COUNT) != 0 {
             return Ok(false);

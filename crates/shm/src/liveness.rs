@@ -1,9 +1,9 @@
-//! For tests, with the feature `checked`: whether every access to blocks is to one that is in use.
+//! For tests, with the feature `checked`: whether every access to blocks is to a block that is in use.
 //!
-//! The engine says what it allocates and frees; that counts once the section commits. From then on every window
-//! and every copy that begins in the watched part of the memory has to lie in one block that is in use (or, for the
-//! free list's link, to be the first line of a free one), or the access panics. Meant for one thread: an optimistic
-//! reader that races with a writer may look at what was just freed, and is right to.
+//! The engine reports its allocations and frees; they count once the section commits. From then on every window and
+//! every copy that begins in the watched part of the memory is checked. It has to lie in one block that is in use (or,
+//! for the free list's link, to be the first line of a free one), or the access panics. Meant for one thread: an
+//! optimistic reader that races with a writer may look at a block that was just freed, and is right to.
 //!
 //! Without the feature all of this is nothing.
 
@@ -58,11 +58,11 @@ mod checked {
     struct Blocks {
         /// Where the watched part begins, in bytes.
         start: usize,
-        /// Those in use: first granule, and how many.
+        /// The blocks in use: first granule, and how many.
         live: BTreeMap<u32, u32>,
-        /// First granules of those that were in use.
+        /// First granules of blocks that were in use.
         free: BTreeSet<u32>,
-        /// What the open section did.
+        /// The changes of the open section.
         pending: Vec<Event>,
     }
 
@@ -92,7 +92,7 @@ mod checked {
         with(base, |blocks| {
             if let Event::Allocated { first, .. } = event {
                 let is_freed = |event: &Event| matches!(event, Event::Freed { first: freed } if *freed == first);
-                // An undo would bring back what the new owner has overwritten (rule R2).
+                // An undo would bring back bytes that the new owner has overwritten (rule R2).
                 assert!(
                     !blocks.pending.iter().any(is_freed),
                     "block {first} is freed and used again in one section"

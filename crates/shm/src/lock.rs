@@ -1,18 +1,18 @@
 //! The lock of a scope: a futex word with the kernel's robust ABI, and the sequence word of its readers.
 //!
-//! A *scope* is what one lock protects; it is named by the granule of its lock line. The word holds the
-//! owner's thread id, and `WAITERS` when somebody sleeps. A thread that dies inside is found dead by the
-//! kernel, through the pending slot of its robust list: it replaces the id by `OWNER_DIED` and wakes one
-//! sleeper. Only the pending slot is used, no list: it costs 0.3 ns, and covers the lock that is being
-//! taken, held alone, or released. A thread that holds several locks is covered for the others by the
-//! timed check of [`acquire`], which also serves where the kernel does not help.
+//! A *scope* is the memory that one lock protects; it is named by the granule of its lock line. The word holds the
+//! owner's thread id, and `WAITERS` when a thread sleeps. The kernel finds a thread that dies inside, through the
+//! pending slot of its robust list: it replaces the id by `OWNER_DIED` and wakes one sleeper. Only the pending slot is
+//! used, no list: it costs 0.3 ns, and covers the lock that is being taken, held alone, or released. A thread that
+//! holds several locks is covered for the others by the timed check of [`acquire`], which also serves where the kernel
+//! does not help.
 //!
 //! | word | what |
 //! |---:|---|
 //! | 0 | the futex word |
-//! | 4 | sequence: odd while somebody is inside; readers check that it is even and unchanged |
+//! | 4 | sequence: odd while a thread is inside; readers check that it is even and unchanged |
 //! | 8 | owner: thread slot of the last locker, whose log an heir rolls back |
-//! | 12 | who stays, (16, two words) until when, and (24) since which sequence: [`crate::stay`] |
+//! | 12 | the staying thread, (16, two words) the end of its stay, and (24) since which sequence: [`crate::stay`] |
 
 use std::time::Duration;
 
@@ -30,19 +30,19 @@ pub(crate) const WORD: usize = 0;
 pub(crate) const SEQUENCE: usize = 4;
 pub(crate) const OWNER: usize = 8;
 
-/// Somebody sleeps on the word.
+/// A thread sleeps on the word.
 const WAITERS: u32 = 0x8000_0000;
 /// The kernel found the owner dead.
 const OWNER_DIED: u32 = 0x4000_0000;
 /// The bits of the owner's thread id.
 const TID: u32 = 0x3fff_ffff;
 
-/// First sleep: whoever does not come back from a section within this is dead, stopped or descheduled.
+/// First sleep: a thread that does not leave its section within this is dead, stopped or descheduled.
 const SLICE_FIRST: Duration = Duration::from_millis(1);
 /// Later sleeps.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long a living owner may stay inside before the caller is told who it is. A stopped process can
-/// only be detected, not cured.
+/// How long a living owner may stay inside before the caller is told its number. A stopped process can only be
+/// detected, not cured.
 const STALL: Duration = Duration::from_secs(10);
 
 /// The lock line of `scope`.
@@ -68,8 +68,8 @@ pub(crate) fn no_line(view: &View<'_>) -> Error {
     Error::corrupted("a lock is named that lies outside of the segment")
 }
 
-/// Locks the scope of `line`. What a dead owner left half done is rolled back first. Returns the slot of the last
-/// owner.
+/// Locks the scope of `line`. The unfinished changes of a dead owner are rolled back first. Returns the slot of the
+/// last owner.
 #[inline(always)]
 pub(crate) fn acquire<'m>(
     memory: &'m Memory,
@@ -77,7 +77,7 @@ pub(crate) fn acquire<'m>(
     line: LockLine<'m>,
 ) -> Result<u32, Error> {
     thread.set_pending(line.word(WORD));
-    // Acquire pairs with the Release in `release`: we see all that the last owner stored.
+    // Acquire pairs with the Release in `release`: we see every store of the last owner.
     let free =
         line.word(WORD).compare_exchange(0, thread.tid, Ordering::Acquire, Ordering::Relaxed);
     if free.is_err() {
@@ -95,7 +95,7 @@ pub(crate) fn try_acquire<'m>(
     thread: &Thread<'m>,
     line: LockLine<'m>,
 ) -> Result<bool, Error> {
-    // Its own: that of the thread's last section may reach less far than what a dead one has changed.
+    // Its own: that of the thread's last section may reach less far than the changes of a dead thread.
     let view = &memory.view();
     let seen = line.load(WORD);
     if seen & TID != 0 && owner_is_alive(view, line, seen & TID) {
@@ -121,7 +121,7 @@ pub(crate) fn holder(view: &View<'_>, scope: u32) -> u32 {
     line.load(WORD) & TID
 }
 
-/// Whether somebody has slept until the one inside `scope` leaves, who is there still.
+/// Whether a thread has slept until the owner of `scope` leaves, which is still inside.
 pub(crate) fn is_waited_for(view: &View<'_>, scope: u32) -> bool {
     let line: LockLine<'_> = view.at(scope);
     line.load(WORD) & WAITERS != 0
@@ -136,14 +136,14 @@ fn enter(line: LockLine<'_>) {
     fence(Ordering::Release);
 }
 
-/// Unlocks the scope of `line`; what was stored inside is committed.
+/// Unlocks the scope of `line`; the stores inside are committed.
 #[inline(always)]
 pub(crate) fn release(thread: Thread<'_>, line: LockLine<'_>) {
     thread.set_pending(line.word(WORD));
     let sequence = line.load(SEQUENCE).wrapping_add(1);
     line.word(SEQUENCE).store(sequence, Ordering::Release);
     // Killed after the exchange and before the wake: the word is 0 and pending, so the kernel wakes one; unless
-    // another has the lock by then, and does not know of those who sleep: they wake when their slice is over.
+    // another has the lock by then, and does not know of the sleepers: they wake when their slice is over.
     if line.word(WORD).swap(0, Ordering::Release) & WAITERS != 0 {
         futex::wake(line.word(WORD), 1);
     }
@@ -159,12 +159,12 @@ fn acquire_contended<'m>(
 ) -> Result<(), Error> {
     let word = line.word(WORD);
     let (mut pauses, mut has_slept) = (0, false);
-    // How long somebody has been inside without a break, as far as this thread has seen.
+    // How long a thread has been inside without a break, as far as this thread has seen.
     let (mut sequence, mut waited) = (line.load(SEQUENCE), Duration::ZERO);
     loop {
         let seen = word.load(Ordering::Relaxed);
         if seen & TID == 0 {
-            // Whoever slept must assume that others still sleep.
+            // A thread that slept must assume that others still sleep.
             let keep = if has_slept { WAITERS } else { seen & WAITERS };
             let ours = thread.tid | keep;
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -189,7 +189,7 @@ fn acquire_contended<'m>(
             let seen = word.load(Ordering::Relaxed);
             sequence = line.load(SEQUENCE);
             if (seen ^ before.0) & TID != 0 || sequence != before.1 {
-                // Somebody has left, perhaps to come back at once: not worth another sleep, and nobody stays inside.
+                // A thread has left, perhaps to come back at once: not worth another sleep, and no thread stays inside.
                 (pauses, waited) = (0, Duration::ZERO);
             } else if !owner_is_alive(&memory.view(), line, seen & TID) {
                 mark_died(word, seen);
@@ -228,8 +228,8 @@ fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
     process::thread_is_alive(tid, start_time)
 }
 
-/// Who can be told to go on: the process of the thread whose id stands in the word. That thread may have been stopped before it stored
-/// which slot it has; then its id has to do, which signals take as well.
+/// The process to be told to go on: that of the thread whose id stands in the word. That thread may have been stopped
+/// before it stored its slot. Then its id has to do, which signals take as well.
 fn pid_inside(view: &View<'_>, line: LockLine<'_>, tid: u32) -> u32 {
     let number = line.load(OWNER);
     if thread::start_time_of(view, number, tid) == 0 { tid } else { thread::pid_of(view, number) }
@@ -239,8 +239,8 @@ fn pid_inside(view: &View<'_>, line: LockLine<'_>, tid: u32) -> u32 {
 /// Killed in here: the next heir repeats it, since restoring is idempotent and the owner word is replaced
 /// only afterwards.
 ///
-/// All scopes at once, since what one of them gave away belongs to another: an extent that the section had
-/// taken from the arena must not be taken again before the stripe that had filled it is restored.
+/// All scopes at once, since a part that one of them gave away belongs to another. An extent that the section had taken
+/// from the arena must not be taken again before the stripe that had filled it is restored.
 #[cold]
 fn inherit<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
     let settled = settle(view, line, thread);
@@ -266,7 +266,7 @@ fn settle<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Resul
     for other in log::left_with(view, dead, scope) {
         let restored = restore_also(view, thread, dead, (scope, other));
         thread.set_pending(line.word(WORD));
-        // Fails if somebody who restores the other scope was stopped in the middle.
+        // Fails if a process that restores the other scope was stopped in the middle.
         restored?;
     }
     Ok(())
@@ -280,9 +280,9 @@ fn make_even(line: LockLine<'_>) {
     }
 }
 
-/// Sees to it that scope `other` of a dead section, of which this thread inherited `scope`, is restored:
-/// by this thread, or by another heir. Heirs restore what they have locked before they wait for each
-/// other, so each waits for a finite time.
+/// Sees to it that scope `other` of a dead section, of which this thread inherited `scope`, is restored: by this
+/// thread, or by another heir. Heirs restore their locked scopes before they wait for each other, so each waits for a
+/// finite time.
 fn restore_also<'m>(
     view: &View<'m>,
     thread: &Thread<'m>,
@@ -324,15 +324,14 @@ impl View<'_> {
         self.at::<GRANULE>(scope).load(SEQUENCE)
     }
 
-    /// Begins a read of `scope` without its lock: the sequence to compare with, or `None` if somebody is
-    /// inside.
+    /// Begins a read of `scope` without its lock: the sequence to compare with, or `None` if a thread is inside.
     #[inline(always)]
     pub fn begin_read(&self, scope: u32) -> Option<u32> {
         self.at::<GRANULE>(scope).begin_read()
     }
 
-    /// Whether nobody was inside `scope` since [`View::begin_read`] gave `sequence`: then everything read
-    /// since belongs together.
+    /// Whether no thread was inside `scope` since [`View::begin_read`] gave `sequence`: then everything read since
+    /// belongs together.
     #[inline(always)]
     pub fn unchanged(&self, scope: u32, sequence: u32) -> bool {
         self.at::<GRANULE>(scope).unchanged(sequence)
@@ -343,7 +342,7 @@ impl LockLine<'_> {
     /// As [`View::begin_read`], of the scope with this line.
     #[inline(always)]
     pub fn begin_read(self) -> Option<u32> {
-        // Acquire pairs with the Release in `release`: we see all that the last section stored.
+        // Acquire pairs with the Release in `release`: we see every store of the last section.
         let sequence = self.word(SEQUENCE).load(Ordering::Acquire);
         (sequence & 1 == 0).then_some(sequence)
     }

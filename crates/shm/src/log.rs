@@ -1,7 +1,7 @@
 //! The undo log in a thread's slot: what its open section has changed, and what stood there before.
 //!
-//! The first entries stand in the slot, those of a long section in a run of extents. How sections write it is
-//! in [`crate::section`]; what it means when its thread is dead is here.
+//! The first entries stand in the slot, the entries of a long section in a run of extents. [`crate::section`] describes
+//! how sections write it. This module has the meaning of a dead thread's log.
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
@@ -14,7 +14,7 @@ use crate::thread::{COUNT, ENTRIES, LINK, RUN, RUN_ENTRIES, Slot, Thread, slot_o
 
 /// Size of an entry, in bytes.
 pub const ENTRY_BYTES: usize = 16;
-/// Entries inside the slot: eight times what a put with eight indexes changes.
+/// Entries inside the slot: eight times the number of changes of a put with eight indexes.
 pub(crate) const INLINE_ENTRIES: u32 = 252;
 /// Words that every section may change, whatever run its thread's log has.
 pub const LOG_ENTRIES_MIN: usize = INLINE_ENTRIES as usize;
@@ -113,19 +113,19 @@ pub(crate) fn write(slot: Slot<'_>, index: usize, entry: LogEntry) {
 /// Says how many entries the log of `slot` has.
 #[inline(always)]
 pub(crate) fn set_count(slot: Slot<'_>, count: u32) {
-    // Release, for processors that store out of order: whoever looks at the log of a thread that lives must not take what is
-    // left of an earlier section for a part of this one.
+    // Release, for processors that store out of order. A reader of a living thread's log must not take the rest of an
+    // earlier section for a part of this one.
     slot.word(COUNT).store(count, Ordering::Release);
 }
 
-/// Says where the note of the log in `slot` begins, after what was stored before: entry + 1, or 0 for none.
+/// Says where the note of the log in `slot` begins, after the stores before it: entry + 1, or 0 for none.
 pub(crate) fn set_link(slot: Slot<'_>, start: u32) {
     compiler_fence(Ordering::SeqCst);
     slot.init(LINK, start);
 }
 
-/// Gives the log in `slot`, the caller's own or a dead thread's, a run of `bytes` bytes from `granule` for
-/// long sections, or none. Returns where the one that it had begins. The section is to be short.
+/// Gives the log in `slot`, the caller's own or a dead thread's, a run of `bytes` bytes from `granule` for long
+/// sections, or none. Returns the beginning of its old run. The section is to be short.
 pub fn set_log_run<'m>(
     section: &mut Section<'m>,
     slot: Slot<'m>,
@@ -162,19 +162,19 @@ fn logged<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> LogEntry {
 /// Marks the scope of an entry that was restored. Scopes are granules of lock lines, far below it.
 pub(crate) const RESTORED: u32 = 1 << 31;
 
-/// Restores what the thread with slot `number` left uncommitted in `scope`, newest first, and marks it. What
-/// the log of another segment has committed stays, and is marked as well.
+/// Restores the uncommitted changes of the thread with slot `number` in `scope`, newest first, and marks them. Changes
+/// that the log of another segment has committed stay, and are marked as well.
 ///
-/// Killed in between, the rest is restored by the next heir, and perhaps one entry again: it is the oldest
-/// of those done, so its value is the one that must stand.
+/// Killed in between, the next heir restores the rest, and perhaps one entry again. That is the oldest restored entry,
+/// so its value is the final one.
 ///
 /// # Errors
 ///
-/// What the system says if the other log can not be asked: nothing was restored.
+/// The system's error if the other log cannot be asked: nothing was restored.
 pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) -> Result<(), Error> {
     let Some(slot) = slot_of(view, number) else { return Ok(()) };
     let is_left = |index| logged(view, slot, index).scope() == scope;
-    // Only who left something here is known to be dead.
+    // Only an owner that left something here is known to be dead.
     let stays = slot.load(LINK) != 0
         && (0..count(view, slot)).any(is_left)
         && link::is_committed_elsewhere(view, number)?;
@@ -191,8 +191,8 @@ pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) -> Result<(), Er
     Ok(())
 }
 
-/// The scopes that the section of the thread with slot `number` changed and that were not restored yet,
-/// ascending; none unless `scope` was restored from it: then the log is another section's.
+/// The scopes that the section of the thread with slot `number` changed and that were not restored yet, ascending. None
+/// unless `scope` was restored from it: then the log is another section's.
 pub(crate) fn left_with(view: &View<'_>, number: u32, scope: u32) -> Vec<u32> {
     let Some(slot) = slot_of(view, number) else { return Vec::new() };
     let scopes = (0..count(view, slot)).map(|index| logged(view, slot, index).scope());
@@ -215,7 +215,7 @@ pub(crate) fn write_beyond<'m>(view: &View<'m>, slot: Slot<'m>, index: u32, word
 
 /// How many entries the log in `slot` has.
 fn count(view: &View<'_>, slot: Slot<'_>) -> u32 {
-    // What a damaged slot says may be more than there is.
+    // The count in a damaged slot may be too large.
     let room = view.limit().saturating_sub(slot.load(RUN) as usize * GRANULE) / ENTRY_BYTES;
     let room = u32::try_from(room).unwrap_or(u32::MAX);
     let run_entries = slot.load(RUN_ENTRIES).min(room);

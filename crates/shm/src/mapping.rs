@@ -1,8 +1,8 @@
 //! One reserved range of addresses with memory behind the parts that were committed.
 //!
-//! The whole range is reserved at once and memory is added inside it, so growth moves nothing and needs
-//! no word to the other processes. A store to a committed page never raises SIGBUS: the kernel was asked
-//! for the page before anyone touches it, and says so as an error when there is none (rule B1).
+//! The whole range is reserved at once and memory is added inside it, so growth moves nothing and needs no word to the
+//! other processes. A store to a committed page never raises SIGBUS. The kernel was asked for the page before any
+//! access, and reports an error when there is none (rule B1).
 //!
 //! No descriptor is kept: a program may close numbers that are not its own, and open files of its own under
 //! them. Everything is asked of the addresses alone (`MADV_POPULATE_WRITE`, `MADV_REMOVE`), so nothing that is done
@@ -11,12 +11,12 @@
 //! # Invariants
 //!
 //! - P1: from construction until `Drop`, every byte of the range belongs to this mapping.
-//! - P2: when the last user of a mapping is gone, nobody has an address in it. The kernel is told of a robust
-//!   lock's address only while a section is open, which borrows the mapping. What a thread remembers from one call to
-//!   the next it finds by the [number](Mapping::number) of the mapping, which no other one ever has, though it may lie at
+//! - P2: when the last user of a mapping is gone, no code has an address in it. The kernel is told of a robust lock's
+//!   address only while a section is open, which borrows the mapping. A thread finds its own data from one call to the
+//!   next by the [number](Mapping::number) of the mapping. No other mapping ever has that number, though it may lie at
 //!   the same addresses.
 //!
-//! Not here: what the bytes mean, and what stands at which offset.
+//! Not here: the meaning of the bytes, and the offsets of the parts.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -60,9 +60,9 @@ impl Mapping {
     /// committed, and the file need not stay open.
     ///
     /// Beyond its end a file has no memory to give: it is to be as long as the range. Mapping the same file again in
-    /// one process gives the same mapping, with the size of the first. It is kept while it has no users, as long as the
-    /// file has the name of a segment and no more than 64 others are kept; memory of a removed file goes back at the
-    /// next call, or with its name.
+    /// one process gives the same mapping, with the size of the first. An unused mapping is kept as long as the file
+    /// has the name of a segment and no more than 64 others are kept. Memory of a removed file goes back at the next
+    /// call, or with its name.
     ///
     /// # Errors
     ///
@@ -161,19 +161,19 @@ impl Mapping {
         self.leaving.try_lock().ok()
     }
 
-    /// Puts memory behind `range`, in bytes from the beginning; what was committed before stays as it
-    /// is, the rest reads as zero. Afterwards a store to the range can not raise SIGBUS.
+    /// Puts memory behind `range`, in bytes from the beginning. Committed memory stays as it is, the rest reads as
+    /// zero. Afterwards a store to the range cannot raise SIGBUS.
     ///
     /// Private memory is only counted: the system provides its pages as they are touched.
     ///
-    /// Of what a control group (a container) has left it goes by what [`headroom::refresh`] has read last, so that locks may be
+    /// For a control group (a container) it goes by the last reading of [`headroom::refresh`], so that locks may be
     /// held meanwhile.
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] with the limit that was hit. Parts of the range may then be committed, which
-    /// costs memory but can not be seen; commit again, or [`release`](Self::release) them. [`Error::Corrupted`] if
-    /// somebody has cut the file short.
+    /// [`Error::Full`] with the limit that was hit. Parts of the range may then be committed, which costs memory but is
+    /// not visible; commit again, or [`release`](Self::release) them. [`Error::Corrupted`] if another process has cut
+    /// the file short.
     ///
     /// # Panics
     ///
@@ -184,8 +184,8 @@ impl Mapping {
         self.commit_few(range)
     }
 
-    /// As [`Mapping::commit`], for a few pages that may be there already, and without which nobody could take anything: a
-    /// control group (a container) near its limit is not asked. It keeps some memory free for such things.
+    /// As [`Mapping::commit`], for a few pages that may exist already, and without which no call could take anything.
+    /// The limit of a control group (a container) is not asked: some memory is kept free for such pages.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Mapping {
             return Ok(());
         };
         if range.len() >= HUGE_PAGE_BYTES {
-            // What can not fit is refused before any of it is taken.
+            // An impossible size is refused before any of it is taken.
             home.check_size(range.len())?;
             if home.has_room(range.len()) {
                 self.take_huge_pages(&range);
@@ -221,7 +221,7 @@ impl Mapping {
         // SAFETY: `check` has shown that the range begins inside the mapping.
         let start = unsafe { self.base().add(begin) };
         loop {
-            // SAFETY: the pages are ours (P1), and what is in them stays.
+            // SAFETY: the pages are ours (P1), and their contents stay.
             let populated = unsafe {
                 rustix::mm::madvise(start.cast(), end - begin, Advice::LinuxPopulateWrite)
             };
@@ -234,8 +234,9 @@ impl Mapping {
         }
     }
 
-    /// As [`Mapping::populate`], page by page, for kernels that know no other way: before the kernel wakes whoever sleeps
-    /// at an address, it gets the page, and says if there is none. Who wakes without a reason looks, and sleeps again.
+    /// As [`Mapping::populate`], page by page, for kernels that know no other way. Before the kernel wakes the sleepers
+    /// at an address, it gets the page, and says if there is none. A thread that wakes without a reason looks, and
+    /// sleeps again.
     fn touch(&self, range: Range<usize>) -> Result<(), Errno> {
         for page in range.step_by(rustix::param::page_size()) {
             // SAFETY: inside of the mapping, as `check` has shown.
@@ -247,13 +248,13 @@ impl Mapping {
         Ok(())
     }
 
-    /// Has the system put huge pages behind the whole blocks in `range`, where it has any. A walk through a million tuples,
-    /// or to one of them, then misses the processor's table of pages far less often; and nobody has to be shown
-    /// each small page the first time.
+    /// Has the system put huge pages behind the whole blocks in `range`, where it has any. A walk through a million
+    /// tuples, or to one of them, then misses the processor's table of pages far less often. The first access to each
+    /// small page also needs no fault of its own.
     ///
-    /// A block with one page in it is made into a huge one, which fills it with zeros: that is also faster than to get its 512
-    /// small pages. Asked for like that, a huge page is given whatever the mount and the system prefer for shared
-    /// memory, but for "deny". Where it is not given, small pages follow.
+    /// A block with one page in it is made into a huge one, which fills it with zeros: that is also faster than to get
+    /// its 512 small pages. On such a request, a huge page is given whatever the mount and the system prefer for shared
+    /// memory, except "deny". Where it is not given, small pages follow.
     fn take_huge_pages(&self, range: &Range<usize>) {
         let page_bytes = rustix::param::page_size();
         let mut block = range.start.next_multiple_of(HUGE_PAGE_BYTES);
@@ -264,7 +265,7 @@ impl Mapping {
             }
             // SAFETY: `check` has shown that the block is inside the mapping.
             let start = unsafe { self.base().add(block) };
-            // SAFETY: the pages are ours (P1), and keep their contents: what is there is copied, the rest is zero, as
+            // SAFETY: the pages are ours (P1), and keep their contents: existing pages are copied, the rest is zero, as
             // it would be. An error changes nothing.
             let given =
                 unsafe { libc::madvise(start.cast(), HUGE_PAGE_BYTES, libc::MADV_COLLAPSE) };
@@ -275,7 +276,7 @@ impl Mapping {
         }
     }
 
-    /// The same for private memory, of which the system provides pages as they are touched: so not of a single block,
+    /// The same for private memory, of which the system provides pages as they are touched. So not for a single block,
     /// by which a small space grows, and of which it may use a part.
     fn prefer_huge_pages(&self, range: &Range<usize>) {
         if range.len() < 2 * HUGE_PAGE_BYTES {
@@ -288,7 +289,7 @@ impl Mapping {
         }
         // SAFETY: `check` has shown that the blocks are inside the mapping.
         let start = unsafe { self.base().add(begin) };
-        // SAFETY: the pages are ours (P1), and what is in them stays. An error means small pages.
+        // SAFETY: the pages are ours (P1), and their contents stay. An error means small pages.
         let _ = unsafe {
             rustix::mm::madvise(start.cast::<c_void>(), end - begin, Advice::LinuxHugepage)
         };
@@ -299,7 +300,7 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// [`Error::System`] if the file system can not punch holes; the memory then stays as it was.
+    /// [`Error::System`] if the file system cannot punch holes; the memory then stays as it was.
     ///
     /// # Panics
     ///
@@ -314,8 +315,8 @@ impl Mapping {
         // SAFETY: `check` has shown that the range begins inside the mapping.
         let start = unsafe { self.base().add(range.start) };
         let how = if self.is_shared() { Advice::LinuxRemove } else { Advice::LinuxDontNeed };
-        // SAFETY: the pages are ours (P1), and this type hands out no references to them; to those who access them raw it
-        // is a store of zeros, which they allow for.
+        // SAFETY: the pages are ours (P1), and this type hands out no references to them. For code that accesses them
+        // raw it is a store of zeros, which that code allows for.
         let released = unsafe { rustix::mm::madvise(start.cast::<c_void>(), range.len(), how) };
         released.map_err(|errno| Error::system("release memory", None, errno))
     }

@@ -55,8 +55,8 @@ impl Memory {
         memory
     }
 
-    /// Prepares a new segment: the fixed part and the first `engine_bytes` of the engine's part are there,
-    /// and views reach up to `end`. Returns a view for filling the rest.
+    /// Prepares a new segment: the fixed part and the first `engine_bytes` of the engine's part exist, and views reach
+    /// up to `end`. Returns a view for filling the rest.
     ///
     /// # Errors
     ///
@@ -88,8 +88,8 @@ impl Memory {
         ENGINE_BASE
     }
 
-    /// Lets tests with the feature `checked` panic at accesses from offset `start` on to what is not in use;
-    /// nothing is in use by now. `None`: no more. Without the feature it does nothing.
+    /// Lets tests with the feature `checked` panic at accesses from offset `start` on to blocks that are not in use;
+    /// nothing is in use by now. `None` ends that. Without the feature it does nothing.
     pub fn watch(&self, start: Option<usize>) {
         liveness::watch(self.mapping.base(), start);
     }
@@ -100,14 +100,14 @@ impl Memory {
         &self.mapping
     }
 
-    /// Whether more than half of the places for processes or threads were taken when a thread of this process came: those
-    /// of the dead would fill them up, if nobody ever swept. Until [`Memory::crowd_is_seen_to`].
+    /// Whether more than half of the places for processes or threads were taken when a thread of this process came.
+    /// Without a sweep the dead would fill them up. Until [`Memory::crowd_is_seen_to`].
     #[inline(always)]
     pub fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
     }
 
-    /// Somebody sweeps.
+    /// A thread sweeps.
     pub fn crowd_is_seen_to(&self) {
         self.is_crowded.store(false, Ordering::Relaxed);
     }
@@ -119,10 +119,10 @@ impl Memory {
         }
     }
 
-    /// A view of what is committed now.
+    /// A view of the memory that is committed now.
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
-        // Relaxed: whoever stored it had seen the pages behind, and they stay.
+        // Relaxed: the thread that stored it had seen the pages behind, and they stay.
         let limit = self.limit(self.known_bytes.load(Ordering::Relaxed));
         // SAFETY: the view borrows this memory, which keeps the mapping; `look` clamps the size.
         unsafe { View::new(self.mapping.base(), limit) }
@@ -135,7 +135,7 @@ impl Memory {
         committed(view.base()) == view.limit()
     }
 
-    /// Lets `view` reach what was committed since it was made; nothing, if damage was found since.
+    /// Lets `view` reach memory that was committed since it was made; none, if damage was found since.
     pub(crate) fn refresh(&self, view: &mut View<'_>) {
         let limit = self.limit(view.limit());
         // SAFETY: as in `view`.
@@ -152,7 +152,7 @@ impl Memory {
     #[cold]
     #[inline(never)]
     fn look(&self) -> usize {
-        // Clamped to what is always committed and to what is mapped: the word is another process's to write.
+        // Clamped to the memory that is always committed and to the mapping: the word is another process's to write.
         let limit = self.committed().min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
         self.known_bytes.store(limit, Ordering::Relaxed);
         limit
@@ -173,9 +173,8 @@ impl Memory {
         let _ = word.word(0).fetch_update(Ordering::Release, Ordering::Relaxed, raise);
     }
 
-    /// Notes for everybody, for good, that damage was found (rule C5): no view that is made from here on
-    /// reaches what engines store, so every operation ends with an error. It costs those on sound segments
-    /// nothing.
+    /// Notes for all processes, for good, that damage was found (rule C5). No view that is made from here on reaches
+    /// the engine's data, so every operation ends with an error. Operations on sound segments cost nothing more.
     pub fn poison(&self) {
         self.view().poison();
     }
@@ -234,6 +233,6 @@ fn granules(end: usize) -> u32 {
 fn committed(base: *const u8) -> usize {
     // SAFETY: the fixed part of a mapping is always committed and holds this word.
     let word = unsafe { &*base.wrapping_add(COMMITTED).cast::<AtomicU32>() };
-    // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
+    // Acquire pairs with the Release in `raise_committed`: the pages behind exist.
     word.load(Ordering::Acquire) as usize * GRANULE
 }

@@ -1,17 +1,17 @@
-//! What a space may be called, and the name of its file.
+//! The valid names of a space, and the name of its file.
 //!
-//! The file of space `jobs` of user 1000 is `tupelo.1000.jobs.v1`: the user's number keeps the spaces of
-//! different users apart in a directory that all share, the layout's major version keeps a new build
-//! away from a segment that an old one is still using. While it is being made, a segment that needs a
-//! name has one that begins with a dot, which no space can have.
+//! The file of space `jobs` of user 1000 is `tupelo.1000.jobs.v1`. The user's number keeps the spaces of different
+//! users apart in a directory that all share. The layout's major version keeps a new build away from a segment that an
+//! old one is still using. While it is being made, a segment that needs a name has one that begins with a dot, which no
+//! space can have.
 
 use std::borrow::Cow;
 
 use crate::error::Error;
 use crate::superblock::LAYOUT_MAJOR;
 
-/// The longest name of a space, in bytes (rule B2). With what is put around it, it fits the 255 bytes
-/// that Linux file systems allow.
+/// The longest name of a space, in bytes (rule B2). With its prefix and suffix, it fits the 255 bytes that Linux file
+/// systems allow.
 pub const NAME_BYTES_MAX: usize = 100;
 
 /// Checks that a space may be called `name`: 1 to 100 bytes of printable text, no slash, no dot in
@@ -19,7 +19,7 @@ pub const NAME_BYTES_MAX: usize = 100;
 ///
 /// # Errors
 ///
-/// [`Error::BadName`] says what is wrong and what would be right.
+/// [`Error::BadName`] has the mistake and the correct form.
 pub fn check(name: &str) -> Result<(), Error> {
     match problem(name) {
         None => Ok(()),

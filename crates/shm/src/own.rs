@@ -1,8 +1,8 @@
 //! What each process has for itself, behind a lock.
 //!
-//! The child of a fork has a copy of all that its parent had, also of a lock that another thread of the parent held at
-//! that moment: in the child nobody lets that go. So what is locked goes by the count of forks, and a child waits for no
-//! lock of its parent's.
+//! The child of a fork has a copy of its parent's memory. That includes locks that other threads of the parent held at
+//! that moment: in the child no thread lets them go. So a lock counts for one generation of forks, and a child waits
+//! for no lock of its parent's.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +37,7 @@ impl<T> Own<T> {
     pub fn lock(&self, inherit: impl FnOnce(T) -> Option<T>) -> MutexGuard<'_, Slot<T>> {
         watch_forks();
         let fork_generation = fork_generation();
-        // Whoever changes it leaves it whole after each step: a panic does no harm.
+        // A change leaves it whole after each step: a panic does no harm.
         let slot = self.slots[number_of(fork_generation)].lock();
         let mut slot = slot.unwrap_or_else(PoisonError::into_inner);
         if slot.fork_generation != fork_generation {
@@ -64,14 +64,14 @@ impl<T> Default for Own<T> {
 }
 
 impl<T> Slot<T> {
-    /// What the process has; at first nothing.
+    /// The value of the process; at first nothing.
     pub fn content_mut(&mut self) -> &mut Option<T> {
         &mut self.content
     }
 }
 
 impl<T: Default> Slot<T> {
-    /// What the process has; at first the default.
+    /// The value of the process; at first the default.
     pub fn content(&mut self) -> &mut T {
         self.content.get_or_insert_default()
     }

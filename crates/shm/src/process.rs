@@ -1,4 +1,4 @@
-//! Who is alive: processes and threads by number and start time, and a count of forks.
+//! Living processes: processes and threads by number and start time, and a count of forks.
 //!
 //! A number alone does not name a process: the system gives it out again. The pair with the start time
 //! (in clock ticks since boot, from `/proc/<pid>/stat`) does. The kernel decides about life and death
@@ -39,9 +39,9 @@ impl ProcessId {
     }
 }
 
-/// Which program this process is, of all that it was. The system gives each some random bytes when a process becomes it (`exec`),
-/// which changes neither number nor start time. 0 if it does not. (Rejected: where the stack begins, which is by chance only
-/// where addresses are.)
+/// The number of this process's current program. The system gives a process some random bytes when it becomes a program
+/// (`exec`), which changes neither number nor start time. 0 if the system does not. (Rejected: the beginning of the
+/// stack, which is random only where addresses are.)
 pub(crate) fn program() -> u64 {
     // Relaxed: all threads find the same, and so do children that are forked.
     let known = OWN_PROGRAM.load(Ordering::Relaxed);
@@ -66,14 +66,14 @@ fn random_of_program() -> Option<([u8; 8], [u8; 8])> {
         return None;
     }
     let bytes = std::ptr::with_exposed_provenance::<[[u8; 8]; 2]>(address);
-    // SAFETY: the system has left sixteen bytes there, which stay as long as the program, and nobody writes to them.
+    // SAFETY: the system has left sixteen bytes there, which stay as long as the program, and are never written.
     let [first, second] = unsafe { bytes.read() };
     Some((first, second))
 }
 
-/// Whether the process still runs: any of its threads, for one whose first thread has ended is a zombie to look at,
-/// and lives. One that only waits for its parent to notice does not. In doubt (no `/proc`, start time 0) the answer is
-/// yes: to take the living for dead would take their memory away, the reverse costs only time.
+/// Whether the process still runs, with any of its threads: if its first thread has ended it looks like a zombie, and
+/// lives. A process that only waits for its parent to notice does not run. In doubt (no `/proc`, start time 0) the
+/// answer is yes: to take the living for dead would take their memory away, the reverse costs only time.
 pub fn is_alive(pid: u32, start_time: u64) -> bool {
     stat(&pid.to_string()).is_alive(start_time, Found::process_runs)
 }
@@ -84,7 +84,7 @@ pub fn thread_is_alive(tid: u32, start_time: u64) -> bool {
     stat(&tid.to_string()).is_alive(start_time, Found::thread_runs)
 }
 
-/// When the thread started, in clock ticks since boot; 0 if it can not be found out. Reads a file (8 us).
+/// When the thread started, in clock ticks since boot; 0 if that cannot be found out. Reads a file (8 us).
 pub fn thread_start_time(tid: u32) -> u64 {
     start_time(&tid.to_string())
 }
@@ -111,7 +111,7 @@ enum Found {
 }
 
 impl Found {
-    /// Whether it is the one that started then, and runs.
+    /// Whether it is the process that started then, and runs.
     fn is_alive(self, expected_start_time: u64, runs: impl Fn(Self) -> bool) -> bool {
         match self {
             Self::There { start_time, .. } => {
@@ -127,7 +127,7 @@ impl Found {
     }
 
     /// Whether any thread of the process runs, of which this is the first. A zombie counts itself among the threads as
-    /// long as others are there, and at most itself when none is.
+    /// long as there are others, and at most itself when there is none.
     fn process_runs(self) -> bool {
         matches!(self, Self::There { has_ended, threads, .. } if !has_ended || threads > 1)
     }
@@ -166,9 +166,8 @@ fn parse_stat(text: &[u8]) -> Found {
     }
 }
 
-/// How often this process, or its ancestors since they first used this crate, forked before it came to
-/// be. What a thread remembers about itself (its number, its robust list, its slot) holds for one
-/// generation.
+/// How often this process, or its ancestors since they first used this crate, forked before it came to be. A thread's
+/// knowledge of itself (its number, its robust list, its slot) holds for one generation.
 #[inline]
 pub fn fork_generation() -> u32 {
     // Relaxed: changes only in the child of a fork, before it has a second thread.

@@ -1,10 +1,9 @@
 //! Files that get their name last.
 //!
-//! A new file has no name (`O_TMPFILE`) until it is complete; a creator that is killed leaves nothing.
-//! Where the file system cannot do that, and for the moment in which one file replaces another, it has a
-//! temporary name. Its maker holds a file lock while it needs that name: the lock ends with the maker, so
-//! whoever can take it may remove what a dead maker left. No process number is looked at, since makers
-//! may live in other pid namespaces.
+//! A new file has no name (`O_TMPFILE`) until it is complete; a creator that is killed leaves nothing. Where the file
+//! system cannot do that, and for the moment in which one file replaces another, it has a temporary name. Its maker
+//! holds a file lock while it needs that name. The lock ends with the maker, so a process that can take the lock may
+//! remove a dead maker's file. No process number is looked at, since makers may live in other pid namespaces.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -22,7 +21,7 @@ use crate::superblock::random_word;
 /// Tries to make a file under a temporary name that a cleaner does not remove at once.
 const TRIES_MAX: u32 = 100;
 
-/// A file that others can not find yet. Dropped, it is gone.
+/// A file that others cannot find yet. Dropped, it is gone.
 #[derive(Debug)]
 pub(crate) struct Unpublished {
     file: File,
@@ -35,7 +34,7 @@ impl Unpublished {
     ///
     /// # Errors
     ///
-    /// [`Error::AccessDenied`] if this user can not create files there; [`Error::System`] otherwise.
+    /// [`Error::AccessDenied`] if this user cannot create files there; [`Error::System`] otherwise.
     pub(crate) fn new(directory: &Directory, mode: u32) -> Result<Self, Error> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match open_file(directory.path(), flags, Mode::from_raw_mode(mode)) {

@@ -1,4 +1,5 @@
-//! A critical section whose changes happen all or not at all, whoever is killed when (rule C1).
+//! A critical section whose changes happen all or not at all, whichever process is killed at whichever moment (rule
+//! C1).
 //!
 //! Every store to a word that others can reach goes through [`Section::set`], which first writes the old
 //! value to the log of this thread:
@@ -15,9 +16,9 @@
 //! which commits the changes in all locked scopes with one store: nothing to restore. Every case is run,
 //! instruction by instruction, by the crash tests.
 //!
-//! Two rules keep the argument short. R1: what others can reach is stored by `set`. R2: what is stored
-//! without the log (`Span::init`) means nothing in the state that an undo would restore: the body of a
-//! free block, the tag of an empty index entry.
+//! Two rules keep the argument short. R1: memory that others can reach is stored by `set`. R2: a store without the log
+//! (`Span::init`) means nothing in the state that an undo would restore. Examples are the body of a free block, and the
+//! tag of an empty index entry.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -31,8 +32,7 @@ use crate::log::{self, INLINE_ENTRIES, LogEntry, ScopeTag, put_back};
 use crate::memory::Memory;
 use crate::thread::{Slot, Thread};
 
-/// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
-/// it puts everything back.
+/// A locked scope (or several), with its changes so far. Dropped without [`Section::commit`], it puts everything back.
 ///
 /// One pointer, so that it is moved from function to function in a register. Two words are moved as one of twice the
 /// size, which is not there before both have left the store buffer: at the end of a section, where everybody waits.
@@ -59,8 +59,8 @@ impl<'m> Section<'m> {
     ///
     /// # Errors
     ///
-    /// [`Error::Stalled`] if its owner lives but does not leave; [`Error::Reentrant`] if the owner is
-    /// this very thread (a signal handler); what [`Memory::thread`] says if this thread has no slot yet.
+    /// [`Error::Stalled`] if its owner lives but does not leave. [`Error::Reentrant`] if the owner is this very thread
+    /// (a signal handler). The errors of [`Memory::thread`] if this thread has no slot yet.
     #[inline(always)]
     pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
         Self::enter_with::<GRANULE>(memory, scope).map(|(section, _)| section)
@@ -91,7 +91,8 @@ impl<'m> Section<'m> {
         Ok((Self::inside(desk, (scope, line))?, window))
     }
 
-    /// Says that the calling thread is about to wait for others: nobody need leave a scope to it any longer (see the `stay` module).
+    /// Says that the calling thread is about to wait for others: no thread need leave a scope to it any longer (see the
+    /// `stay` module).
     pub fn end_stay(memory: &'m Memory) {
         // If there is no desk at hand, its stay ends by itself.
         if let Ok(mut desk) = Hold::new(memory) {
@@ -150,7 +151,7 @@ impl<'m> Section<'m> {
     /// As [`Section::enter`]; the section stays as it was.
     pub fn enter_also(&mut self, scope: u32) -> Result<(), Error> {
         if self.holds(scope) {
-            // Who asks knows what it holds, unless it has the scope from a damaged word.
+            // The caller knows its scopes, unless it has the scope from a damaged word.
             self.memory().poison();
             return Err(Error::corrupted("a lock is named that is held already"));
         }
@@ -207,7 +208,7 @@ impl<'m> Section<'m> {
         let desk = &mut *self.desk;
         let offset = desk.view.offset_at(word.word.as_ptr().cast());
         let entry = LogEntry::new(offset, desk.focus, word.load());
-        // Copies, since the compiler must reload what it sees in memory behind each fence.
+        // Copies, since the compiler must reload values from memory behind each fence.
         let (slot, count) = (desk.thread.slot(), desk.count);
         if count < INLINE_ENTRIES {
             log::write(slot, count as usize, entry);
@@ -443,7 +444,7 @@ impl<'m> Section<'m> {
         }
     }
 
-    /// Puts back what was changed since the last commit.
+    /// Undoes the changes since the last commit.
     #[cold]
     #[inline(never)]
     pub fn roll_back(&mut self) {
@@ -465,7 +466,7 @@ impl<'m> Section<'m> {
     }
 }
 
-/// A word that others can reach, and what is to stand there.
+/// A word that others can reach, and its new value.
 pub type Store<'m> = (Word<'m>, u32);
 
 impl Desk {
@@ -479,7 +480,7 @@ impl Desk {
     }
 }
 
-/// Stores what was logged.
+/// Stores the logged value.
 #[inline(always)]
 fn store<const K: usize>(stores: [Store<'_>; K]) {
     for (word, value) in stores {

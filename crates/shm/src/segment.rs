@@ -1,11 +1,11 @@
 //! Segments by name: created whole or not at all, found, listed, removed.
 //!
-//! A segment gets its memory and its contents while it has no name, and its name in one step that fails
-//! if somebody was faster. So nobody ever meets a half-made one, and a creator killed at any instruction
-//! leaves nothing (rule C1), or at most a file that the next creator removes.
+//! A segment gets its memory and its contents while it has no name. It gets its name in one step that fails if another
+//! process was faster. So no process ever meets a half-made segment. A creator killed at any instruction leaves nothing
+//! (rule C1), or at most a file that the next creator removes.
 //!
-//! The trust boundary is the permission to write to the file: who can write can damage (rule C5). Files
-//! of other users are therefore never attached, whatever their name says.
+//! The trust boundary is the permission to write to the file: a process that can write can damage (rule C5). Files of
+//! other users are therefore never attached, whatever their name says.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,7 +32,7 @@ const TRIES_MAX: u32 = 100;
 /// Numbers of descriptors that are the standard streams of every program.
 const STREAMS: RawFd = 3;
 
-/// What is read of a file before it is mapped: the identity and the committed size.
+/// The part of a file that is read before it is mapped: the identity and the committed size.
 const START_BYTES: usize = table::COMMITTED + 4;
 
 /// Where segments live, and whose.
@@ -52,14 +52,14 @@ impl Default for Directory {
 /// How to make or find a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// The most the segment can grow to, in bytes: addresses, no memory. Rounded up to pages. Whoever
-    /// attaches gets the figure of the creator.
+    /// The most the segment can grow to, in bytes: addresses, no memory. Rounded up to pages. A process that attaches
+    /// gets the figure of the creator.
     pub reserve_bytes: usize,
     /// The memory a new segment begins with, in bytes.
     pub initial_commit_bytes: usize,
     /// Create the segment if there is none.
     pub create: bool,
-    /// Put a new segment in the place of an old one. Those attached to the old one keep it. Not without `create`.
+    /// Put a new segment in the place of an old one. Attached processes keep the old one. Not without `create`.
     pub fresh: bool,
     /// Permission bits of a new file.
     pub mode: u32,
@@ -124,7 +124,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] or [`Error::AccessDenied`] if the directory can not be read.
+    /// [`Error::NotFound`] or [`Error::AccessDenied`] if the directory cannot be read.
     pub fn list(&self) -> Result<Vec<SegmentEntry>, Error> {
         let entries = fs::read_dir(&self.path).map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
@@ -147,8 +147,8 @@ impl Directory {
         Some(SegmentEntry { name, bytes, modified })
     }
 
-    /// Removes the name of a segment. Those who are attached keep it until they are done; whoever comes
-    /// later finds nothing, or a new one.
+    /// Removes the name of a segment. Attached processes keep it until they are done; later ones find nothing, or a new
+    /// one.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Directory {
         Ok(())
     }
 
-    /// What a refusal by the system means, with the figures that explain it.
+    /// The meaning of a refusal by the system, with the figures that explain it.
     pub(crate) fn refused(&self, action: &'static str, path: &Path, errno: Errno) -> Error {
         match errno {
             Errno::NOENT => Error::NotFound { path: path.into() },
@@ -180,7 +180,7 @@ impl Directory {
 
     /// Opens the file of a segment and checks whose it is.
     pub(crate) fn open(&self, path: &Path) -> Result<File, Error> {
-        // Nobody's link is followed, and nobody's pipe waited for: the directory is open to all users.
+        // No link is followed, and no pipe waited for: the directory is open to all users.
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = open_file(path, flags, Mode::empty())
             .map_err(|errno| self.refused("open", path, errno))?;
@@ -199,8 +199,8 @@ impl Directory {
     }
 }
 
-/// Opens a file under a number that is none of the standard streams: a program that was started without one, or has closed it, and
-/// prints, would write into what got its number.
+/// Opens a file under a number that is none of the standard streams. A program may have been started without such a
+/// stream, or have closed it. If it prints, it would write into the file that got the stream's number.
 pub(crate) fn open_file(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<File> {
     let file = rustix::fs::open(path, flags, mode)?;
     if file.as_raw_fd() >= STREAMS {
@@ -227,18 +227,21 @@ impl Default for CreateOptions {
 }
 
 impl Segment {
-    /// Attaches to the segment `name`, or creates it: of any number of racing creators, one wins and the
-    /// others attach to what it made. `initialise` fills a new segment; nobody else sees it meanwhile.
-    /// Its identity stands there already, and [`IDENTITY_BYTES`] are not to be touched.
+    /// Attaches to the segment `name`, or creates it. Of any number of racing creators, one wins and the others attach
+    /// to its segment. `initialise` fills a new segment; no other process sees it meanwhile. Its identity stands there
+    /// already, and [`IDENTITY_BYTES`] are not to be touched.
     ///
     /// Attaching again in one process gives the same [`Mapping`].
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] if there is none and `create` is false. [`Error::Full`] if a new one finds no
-    /// room. [`Error::AccessDenied`], [`Error::Corrupted`], [`Error::VersionMismatch`] and
-    /// [`Error::OtherNamespace`] if there is one that can not be used; it stays as it is. What
-    /// `initialise` says. Nothing was created in any of these cases.
+    /// * [`Error::NotFound`] if there is none and `create` is false.
+    /// * [`Error::Full`] if a new one finds no room.
+    /// * [`Error::AccessDenied`], [`Error::Corrupted`], [`Error::VersionMismatch`] and [`Error::OtherNamespace`] if
+    ///   there is one that cannot be used; it stays as it is.
+    /// * The error of `initialise`.
+    ///
+    /// Nothing was created in any of these cases.
     ///
     /// # Panics
     ///
@@ -274,7 +277,7 @@ impl Segment {
                     Err(error) => return Err(error),
                 }
             }
-            // Made once: if somebody was faster and then removed theirs, ours is still good.
+            // Made once: if another process was faster and then removed its segment, ours is still good.
             if let Some(initialise) = initialise.take() {
                 made = Some(Self::make(directory, &path, options, layout, initialise)?);
             }
@@ -317,7 +320,7 @@ impl Segment {
         let reserve_bytes = whole_pages(options.reserve_bytes);
         file.set_length(reserve_bytes)?;
         let mapping = Mapping::shared(file.file(), directory, reserve_bytes)?;
-        // What it has taken of a file system that is too small, others may need.
+        // Others may need the memory that it has taken of a file system that is too small.
         let segment = Self::fill(mapping, Some(path.into()), options, layout, initialise)
             .inspect_err(|_| addresses::held().let_go_of_lost())?;
         Ok((file, segment))
@@ -339,14 +342,14 @@ impl Segment {
         let identity = Identity::new(*layout, reserved_bytes)?;
         headroom::refresh();
         mapping.commit(0..options.initial_commit_bytes.clamp(START_BYTES, reserved_bytes))?;
-        // SAFETY: the first page was committed just now, and nobody else knows the mapping yet.
+        // SAFETY: the first page was committed just now, and no other code knows the mapping yet.
         unsafe { copy::copy_in(&identity.encode(), mapping.base()) };
         initialise(&mapping)?;
         Ok(Self { mapping, identity, path, created: true, stale_boot: false })
     }
 
-    /// Attaches to a file, after it was checked from outside: a file that is shorter than it says is
-    /// found here, not by a signal at the first access.
+    /// Attaches to a file, after it was checked from outside. A file that is shorter than it says is found here, not by
+    /// a signal at the first access.
     fn attach(
         file: &File,
         directory: &Directory,
@@ -392,7 +395,7 @@ impl Segment {
         &self.mapping
     }
 
-    /// What the segment says about itself.
+    /// The segment's statements about itself.
     pub const fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -407,8 +410,8 @@ impl Segment {
         self.created
     }
 
-    /// Whether the machine was started anew since the segment was made: all who used it then are dead,
-    /// whatever their process numbers say. Can not happen in `/dev/shm`.
+    /// Whether the machine was started anew since the segment was made. Then all its users are dead, whatever their
+    /// process numbers say. Cannot happen in `/dev/shm`.
     pub const fn stale_boot(&self) -> bool {
         self.stale_boot
     }
@@ -421,7 +424,7 @@ impl Segment {
 
     /// Tells everybody attached whether the segment can be used.
     pub fn set_state(&self, state: State) {
-        // Release pairs with the Acquire in `state`: who sees the verdict sees what led to it.
+        // Release pairs with the Acquire in `state`: a reader of the verdict sees its cause.
         self.state_word().store(state as u32, Ordering::Release);
     }
 
@@ -469,7 +472,7 @@ mod tests {
         let here = std::env::temp_dir().join(format!("tupelo-owner-{}", std::process::id()));
         fs::create_dir(&here).unwrap();
         let ours = Directory::new(&here);
-        // What somebody else would see of a file that we plant under their name.
+        // Another user's view of a file that we plant under their name.
         let theirs = Directory { user: ours.user + 1, ..ours.clone() };
         let path = theirs.path_of("planted").unwrap();
         fs::write(&path, "whatever").unwrap();

@@ -1,4 +1,4 @@
-//! What the program `tupelo` has signals do.
+//! The signal handling of the program `tupelo`.
 //!
 //! Not about memory: it is here since it needs `unsafe`, whose home this crate is. No library calls it, for how signals are
 //! handled is the business of a program.
@@ -17,9 +17,9 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr}
 /// The signals by which a program is told to end.
 const ENDINGS: [c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// Has the system keep how a child of this process ends until somebody waits for it. A process that was started with
-/// `SIGCHLD` ignored, as by a shell after `trap '' CHLD`, has inherited that: then the system forgets how its children
-/// end, and a wait for one fails. Programs that this one starts, or becomes, inherit what is usual.
+/// Has the system keep how a child of this process ends until this process waits for it. A process may have inherited
+/// an ignored `SIGCHLD`, as from a shell after `trap '' CHLD`. Then the system forgets how its children end, and a wait
+/// for one fails. Programs that this one starts, or becomes, inherit the default.
 pub fn keep_ends_of_children() {
     let before = set(libc::SIGCHLD, libc::SIG_DFL);
     if before != libc::SIG_IGN {
@@ -27,13 +27,14 @@ pub fn keep_ends_of_children() {
     }
 }
 
-/// As long as this lives, a signal that ends the process gives the terminal back first. One that is ignored stays so.
+/// As long as this lives, a signal that ends the process gives the terminal back first. An ignored signal stays
+/// ignored.
 pub struct TerminalGuard {
     /// What each of the signals did before.
     before: [(c_int, sighandler_t); ENDINGS.len()],
 }
 
-/// What a terminal is given back with.
+/// The bytes and settings that give a terminal back.
 struct Terminal {
     settings: Termios,
     farewell: &'static str,
@@ -46,8 +47,8 @@ impl TerminalGuard {
     /// At a signal, `farewell` is written to standard output, and the terminal at standard input gets the settings back that it
     /// has now.
     ///
-    /// The handler does it all, whatever the program is at. Rejected: to note the signal and end at the next look at that, which
-    /// never comes where the program waits for a lock that a stopped process has.
+    /// The handler does it all, wherever the program is. Rejected: to note the signal and end at the next look at the
+    /// note. That look never comes where the program waits for a lock that a stopped process has.
     ///
     /// # Errors
     ///
@@ -56,7 +57,7 @@ impl TerminalGuard {
         let settings = tcgetattr(stdin())?;
         // Leaked: a handler in another thread may still look at it when the guard is gone.
         let terminal = Box::leak(Box::new(Terminal { settings, farewell }));
-        // Release pairs with the Acquire in `give_back`: whoever sees it sees what is in it.
+        // Release pairs with the Acquire in `give_back`: a reader of the pointer sees its contents.
         TERMINAL.store(terminal, Ordering::Release);
         Ok(Self { before: ENDINGS.map(|signal| (signal, handle(signal))) })
     }
@@ -70,7 +71,7 @@ impl Drop for TerminalGuard {
     }
 }
 
-/// Has the signal give the terminal back, unless it is ignored. Returns what it did before.
+/// Has the signal give the terminal back, unless it is ignored. Returns the earlier action.
 fn handle(signal: c_int) -> sighandler_t {
     if is_ignored(signal) {
         return libc::SIG_IGN;
@@ -112,18 +113,19 @@ fn takes_output() -> bool {
     poll(&mut output, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
-/// Whether nothing happens at a signal. Asked without a change: between one and its undoing the signal would end who ignores it.
+/// Whether a signal is ignored. Asked without a change: between a change and its undoing the signal would end a process
+/// that ignores it.
 fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: no new action is given, and there is room for the one that is there.
+    // SAFETY: no new action is given, and there is room for the present one.
     let asked = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
     // SAFETY: all zero bytes are an action, with or without an answer.
     asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// Sets what a signal does, and returns what it did before. `handler` is `give_back`, one that the system has, or what this
-/// has returned.
+/// Sets the action of a signal, and returns the earlier one. `handler` is `give_back`, an action of the system, or an
+/// earlier result of this.
 fn set(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    // SAFETY: `give_back` does what a handler may do; what was there before may run as it did before.
+    // SAFETY: `give_back` does nothing that a handler may not do; the earlier action may run as it did before.
     unsafe { libc::signal(signal, handler) }
 }

@@ -1,15 +1,15 @@
 //! Stays: of several threads that enter the same scope again and again, one goes on for a while, and the others come back
 //! after that.
 //!
-//! A section touches a dozen lines of memory. If somebody else's section came between, they are in another processor's
-//! cache, and to fetch them takes longer than the section. Whoever finds the lock taken makes a long pause for that
-//! reason ([`crate::lock`]); but who does something else between two sections, if only a little, finds it free as a rule,
-//! and two of that kind fetch all lines every time.
+//! A section touches a dozen lines of memory. If another thread's section came between, the lines are in another
+//! processor's cache, and to fetch them takes longer than the section. A thread that finds the lock taken makes a long
+//! pause for that reason ([`crate::lock`]). But a thread that does something else between two sections, if only a
+//! little, finds the lock free as a rule. Two such threads fetch all lines every time.
 //!
-//! So a thread that comes upon other ones' sections again within [`BREAK_NS`] stays, for [`STAY_NS`], unless somebody
-//! does. Whoever else comes as often, and sees that the stay is made use of, does what it came for, and enters again when
-//! that stay is over. Nobody waits before a first section, nobody who enters now and then, nobody for a thread that does, and
-//! nobody for one that waits for others itself ([`Stays::end`]).
+//! So a thread that comes upon other threads' sections again within [`BREAK_NS`] stays, for [`STAY_NS`], unless another
+//! thread does. Another thread that comes as often, and sees that the stay is made use of, does its section, and enters
+//! again when that stay is over. No thread waits before a first section, or if it enters now and then. No thread waits
+//! for a thread that enters now and then, or for one that waits for others itself ([`Stays::end`]).
 //!
 //! The words of a stay are hints: written inside of the lock without the log, never undone. Damaged, or a dead
 //! thread's, they cost the wait of one stay.
@@ -18,7 +18,7 @@ use crate::access::View;
 use crate::clock;
 use crate::lock::{LockLine, SEQUENCE};
 
-/// Who stays: a thread slot.
+/// The staying thread: a thread slot.
 const STAYING: usize = 12;
 /// Until when, in nanoseconds of the monotonic clock.
 const END_NS: usize = 16;
@@ -27,13 +27,13 @@ const BEGUN: usize = 24;
 
 /// How long a stay is: some dozens of sections, so that the fetching before the first does not count.
 const STAY_NS: u64 = 50_000;
-/// Who does not enter for so long makes a break: its own work is more than all that the others can cost it.
+/// A thread that does not enter for so long makes a break: its own work is more than the others can cost it.
 const BREAK_NS: u64 = 1_000;
 /// Sections of a stay until others believe in it: more than two threads that answer each other make until one waits.
 const SECTIONS_MIN: u64 = 8;
 /// In a stay that is worth a wait, they come as fast as this: a section, and the fetching of its lines.
 const SECTION_NS_MAX: u64 = 350;
-/// How long the first look comes after the beginning of a wait, and each other after the one before: twice as long.
+/// How long the first look comes after the beginning of a wait. Each later delay is twice as long.
 const LOOK_NS: u64 = 1_000;
 /// Spins between looks at the clock.
 const SPINS_PER_LOOK: u32 = 32;
@@ -41,35 +41,36 @@ const SPINS_PER_LOOK: u32 = 32;
 /// A scope of a segment, by the segment's address.
 type Place = (*const u8, u32);
 
-/// What a thread knows of its own stays and of others', for some scopes: a program works on a few in turns.
+/// A thread's knowledge of its own stays and of others', for some scopes: a program works on a few in turns.
 #[derive(Clone, Copy)]
 pub(crate) struct Stays([Stay; STAYS]);
 const STAYS: usize = 4;
 /// 2^32 divided by the golden ratio.
 const SPREAD: u32 = 0x9e37_79b9;
 
-/// What is known of one scope.
+/// The knowledge of one scope.
 #[derive(Clone, Copy)]
 struct Stay {
     place: Place,
-    /// When the thread came upon somebody else's section there; 0 if it did so once, whenever that was.
+    /// When the thread came upon another thread's section there; 0 if it did so once, whenever that was.
     met_ns: u64,
     /// When it may enter there again; 0: at once.
     again_ns: u64,
 }
 
 impl Stays {
-    /// Of a thread that has met nobody.
+    /// Of a thread that has met no other thread.
     pub(crate) const NONE: Self = Self([Stay::at((std::ptr::null(), 0)); STAYS]);
 
-    /// The one for a scope, or for another that shares its place here.
+    /// The record of a scope, or of another that shares its place here.
     #[inline(always)]
     fn of(&mut self, (_, scope): Place) -> &mut Stay {
         // Scopes that lie one behind the other at whatever distance come to different places.
         &mut self.0[(scope.wrapping_mul(SPREAD) >> (u32::BITS - STAYS.ilog2())) as usize]
     }
 
-    /// Waits for the end of somebody else's stay at `place`, whose lock is `line`, if this thread has been there during it.
+    /// Waits for the end of another thread's stay at `place`, whose lock is `line`, if this thread has been there
+    /// during it.
     #[inline(always)]
     pub(crate) fn wait(&mut self, place: Place, line: LockLine<'_>) {
         let stay = self.of(place);
@@ -78,7 +79,7 @@ impl Stays {
         }
     }
 
-    /// Called inside of a scope where another thread was since `thread` was: sees who stays.
+    /// Called inside of a scope where another thread was since `thread` was: finds out which thread stays.
     #[cold]
     #[inline(never)]
     pub(crate) fn meet(&mut self, place: Place, line: LockLine<'_>, thread: u32) {
@@ -123,7 +124,7 @@ impl Stay {
                 if line.load64(END_NS) != again_ns {
                     break;
                 }
-                // Seldom, since each look takes the line from whoever stays.
+                // Seldom, since each look takes the line from the staying thread.
                 pause_ns *= 2;
                 look_ns = now_ns + pause_ns;
             }
@@ -160,7 +161,7 @@ impl Stay {
 /// Ends the stay of `thread` in the scope of `line`, if it has one.
 fn give_up(line: LockLine<'_>, thread: u32) {
     if line.load(STAYING) == thread {
-        // Outside of the lock: who has begun to stay meanwhile may be cut short.
+        // Outside of the lock: the stay of a thread that has begun one meanwhile may be cut short.
         line.init64(END_NS, 0);
     }
 }
@@ -194,7 +195,7 @@ mod tests {
             self.span().init(SEQUENCE, self.span().load(SEQUENCE) + words);
         }
 
-        /// Who stays, and until when.
+        /// The staying thread, and the end of its stay.
         fn stay(&self) -> (u32, u64) {
             (self.span().load(STAYING), self.span().load64(END_NS))
         }

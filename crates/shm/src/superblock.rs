@@ -1,4 +1,4 @@
-//! The first 256 bytes of a segment: what it is, who made it, and whether this build can use it.
+//! The first 256 bytes of a segment: its kind, its maker, and whether this build can use it.
 //!
 //! Written once, before the segment has a name, and never again, except for the state. So it is read
 //! from the file like any other input, checked whole, and only then is the segment mapped.
@@ -43,27 +43,27 @@ pub(crate) const STATE: usize = 12;
 pub(crate) const UUID: usize = 40;
 const CHECKSUM: usize = 128;
 
-/// What the engine lays out in the segment, as far as strangers must know it.
+/// The engine's layout of the segment, as far as strangers must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Counts additions that older builds may ignore.
     pub minor: u16,
     /// Hash of the sizes and offsets of everything in the segment.
     pub abi_hash: u64,
-    /// Features that a build must know to use the segment; of a build: all that it knows.
+    /// Features that a build must know to use the segment; of a build: every feature that it knows.
     pub features_incompatible: u64,
     /// Features that a build may ignore.
     pub features_compatible: u64,
 }
 
-/// What a segment says about itself.
+/// A segment's statements about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The layout of the build that made it.
     pub layout: Layout,
     /// Tells the segment from all others, also from earlier ones of the same name.
     pub uuid: [u8; 16],
-    /// Seed of the hashes in the segment, so that nobody can choose colliding keys in advance.
+    /// Seed of the hashes in the segment, so that colliding keys cannot be chosen in advance.
     pub hash_seed: u64,
     /// The process that made it.
     pub creator: ProcessId,
@@ -80,9 +80,9 @@ pub struct Identity {
 pub enum State {
     /// It can.
     Good = 1,
-    /// Somebody found damage (rule C5): only a check or a rebuild may use it.
+    /// A process found damage (rule C5): only a check or a rebuild may use it.
     Poisoned = 2,
-    /// It was given up: those who are attached should leave.
+    /// It was given up: attached processes should leave.
     Retired = 3,
 }
 
@@ -199,7 +199,7 @@ impl Identity {
             features_compatible: word(32),
         };
         check_layout(&layout, known)?;
-        // Behind the checksum, so these two can only be wrong if somebody means it.
+        // Behind the checksum, so these two are wrong only by intent.
         if State::from_bytes(bytes).is_none() {
             return Err(Error::corrupted("the state is not one that a space can be in"));
         }
@@ -222,13 +222,13 @@ impl Identity {
         })
     }
 
-    /// Whether process numbers and times in the segment mean here what they meant to its maker, and
-    /// whether the machine was started anew since (`true`): then all who used it are dead.
+    /// Whether process numbers and times in the segment mean here what they meant to its maker. Also whether the
+    /// machine was started anew since (`true`): then all its users are dead.
     ///
     /// # Errors
     ///
-    /// [`Error::OtherNamespace`] if they do not: thread numbers could be equal by chance, and the kernel
-    /// would take the lock of a living thread for that of a dead one.
+    /// [`Error::OtherNamespace`] if they do not. Thread numbers could be equal by chance, and the kernel would take the
+    /// lock of a living thread for that of a dead one.
     pub(crate) fn check_surroundings(&self) -> Result<bool, Error> {
         let (made, here) = (self.surroundings, Surroundings::current());
         let unknown = [0; 16];

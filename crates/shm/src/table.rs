@@ -12,7 +12,7 @@
 
 use crate::access::GRANULE;
 
-/// Offset of the number of committed granules: what a view may touch.
+/// Offset of the number of committed granules: the limit of a view.
 pub(crate) const COMMITTED: usize = 256;
 /// Offset of the number of thread slots that were ever used: later ones are not committed.
 pub(crate) const SLOTS_USED: usize = 264;

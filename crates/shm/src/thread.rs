@@ -1,4 +1,4 @@
-//! Who works in a segment: a participant per process, a slot per thread.
+//! The users of a segment: a participant per process, a slot per thread.
 //!
 //! A thread slot is a page: the identity of the thread, what it has in flight, and its undo log. The log
 //! is per thread, not per scope, so that it stays in the thread's own cache. Slots of the dead are
@@ -134,7 +134,7 @@ pub(crate) fn start_time_of(view: &View<'_>, number: u32, tid: u32) -> u64 {
     slot_of(view, number)
         .filter(|slot| slot.load(TID) == tid)
         .map(|slot| started(slot.load64(START_TIME)))
-        // The slot of one that has left tells nothing of another that has its number.
+        // The slot of a thread that has left tells nothing of another that has its number.
         .filter(|start_time| *start_time != LEFT)
         .unwrap_or(0)
 }
@@ -152,7 +152,7 @@ const LEFT: u64 = u64::MAX;
 /// In the start time of a thread that is at its end, and will not give this slot back: sweepers ask whether it lives.
 const ENDING: u64 = 1 << 63;
 
-/// When a thread started, of what its slot says: for [`LEFT`], when none that lives did.
+/// When a thread started, by its slot: for [`LEFT`], a time of no living thread.
 fn started(start_time: u64) -> u64 {
     if start_time == LEFT { LEFT } else { start_time & !ENDING }
 }
@@ -203,8 +203,8 @@ const LATE_MAX: usize = 4;
 
 thread_local! {
     static ALL: Registrations = const { Registrations(RefCell::new(Vec::new())) };
-    /// The slots that the thread has got since, newest first. Without a destructor: it would come too early again for one of
-    /// somebody else's.
+    /// The slots that the thread has got since, newest first. Without a destructor: it would come too early again for
+    /// another slot.
     static LATE: Cell<[Option<Registered>; LATE_MAX]> = const { Cell::new([None; LATE_MAX]) };
 }
 
@@ -233,8 +233,9 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
     Ok(Thread { tid: held.tid, number: held.number, slot, robust: held.robust })
 }
 
-/// The slot of a thread that is at its end, of which another destructor uses the space once more. What was to be given back
-/// is: this slot is left to a sweep. It stays the same one, since a log that was made longer is the slot's.
+/// The slot of a thread that is at its end, of which another destructor uses the space once more. The thread has given
+/// back its slots already: this slot is left to a sweep. It stays the same one, since a log that was made longer is the
+/// slot's.
 #[cold]
 fn late(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
     let mapping = memory.mapping().number();
@@ -255,7 +256,7 @@ fn late(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
 const SLOTS_TOGETHER: usize = 8;
 const _: () = assert!(THREADS_MAX.is_multiple_of(SLOTS_TOGETHER));
 
-/// Makes a slot, and some for those who come next, so that there are any where the system gives no more memory.
+/// Makes a slot, and some for later threads, so that there are any where the system gives no more memory.
 fn commit_slot(memory: &Memory, index: usize) -> Result<(), Error> {
     let offset = table::slot(index);
     let pages = |slots: usize| offset..offset + slots * SLOT_BYTES;
@@ -269,7 +270,7 @@ fn commit_slot(memory: &Memory, index: usize) -> Result<(), Error> {
     mapping.commit_few(pages(1))
 }
 
-/// Takes a slot for the calling thread. What is in `mark` is added to its start time.
+/// Takes a slot for the calling thread. `mark` is added to its start time.
 fn register(memory: &Memory, fork_generation: u32, mark: u64) -> Result<Registered, Error> {
     let base: *const u8 = memory.mapping().base();
     let tid = futex::thread_id();
@@ -286,7 +287,7 @@ fn register(memory: &Memory, fork_generation: u32, mark: u64) -> Result<Register
         let slot: Slot<'_> = view.span(offset);
         if slot.word(TID).compare_exchange(0, tid, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             slot.init(PARTICIPANT, participant);
-            // Release: whoever finds it finds the number (`identity`).
+            // Release: a thread that finds it finds the number (`identity`).
             slot.double(START_TIME).store(start_time, Ordering::Release);
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let (slot, robust) = (base.wrapping_add(offset), futex::robust_head());
@@ -338,7 +339,7 @@ impl Memory {
         let known = entries().find(|(_, entry)| ours(*entry));
         let free = || {
             entries().find(|(number, entry)| {
-                // First, so that whoever is registered is counted.
+                // First, so that every registered process is counted.
                 self.raise_used(table::PARTICIPANTS_USED, number + 1);
                 registered(*entry).is_some()
             })
@@ -353,8 +354,8 @@ impl Memory {
         Ok(number)
     }
 
-    /// Says of what the program has here that this process was before it became another one (`exec`) that it is a dead
-    /// process's. To the system they are one; only the later one knows.
+    /// Marks the places of this process's earlier program, before it became another one (`exec`), as a dead process's.
+    /// To the system the two are one process; only the later program knows.
     fn leave_earlier_program(&self) {
         // By one thread at a time: an entry that another has left may be swept by now, and be this program's own.
         let Some(_alone) = self.mapping().try_leave() else { return };
@@ -365,8 +366,8 @@ impl Memory {
             if !is_of(entry, me) || is_program(entry, program) {
                 continue;
             }
-            // Of its threads one seems to live, by its number: this program's first one has it now, whose own slot names
-            // another participant (seen by whoever sees its start time).
+            // One of its threads seems to live, by its number. This program's first thread has the number now, and its
+            // own slot names another participant (seen by every process that sees its start time).
             let is_its = |slot: &Slot<'_>| {
                 identity(*slot) == Some((me.pid, me.start_time))
                     && slot.load(PARTICIPANT) as usize == number
@@ -383,7 +384,7 @@ fn participant_entry<'m>(view: &View<'m>, number: usize) -> Participant<'m> {
     view.span(table::participant(number))
 }
 
-/// Whether the entry is of this process, whatever program it was. Then what it says of that is seen, too.
+/// Whether the entry is of this process, whatever program it was. Then its statements about that are seen, too.
 fn is_of(entry: Participant<'_>, process: ProcessId) -> bool {
     entry.load(PID) == process.pid
         && entry.double(PROCESS_START).load(Ordering::Acquire) == process.start_time
@@ -419,28 +420,28 @@ pub struct ParticipantInfo {
 }
 
 impl Memory {
-    /// The processes that use the segment, and those that died without being swept yet.
+    /// The processes that use the segment, and dead ones that were not swept yet.
     pub fn participants(&self) -> Vec<ParticipantInfo> {
         let view = self.view();
         let all = 0..self.participants_used();
         all.filter_map(|number| participant_info(&view, number)).collect()
     }
 
-    /// The process with this number, as long as it has it; 0 if it is nobody's. Whether the process lives, the system is not
-    /// asked: that may be done for each of many records, under a lock.
+    /// The process with this number, as long as it has it; 0 if no process has it. The system is not asked whether the
+    /// process lives: this may be called for each of many records, under a lock.
     pub fn pid_of_participant(&self, number: u32) -> u32 {
         participant_pid(&self.view(), number)
     }
 
-    /// How many numbers of processes are taken, also by those that died without being swept yet.
+    /// How many numbers of processes are taken, also by dead ones that were not swept yet.
     pub fn participants_count(&self) -> usize {
         let view = self.view();
         let is_taken = |number: &usize| participant_entry(&view, *number).load(PID) != 0;
         (0..self.participants_used()).filter(is_taken).count()
     }
 
-    /// Whether a process that uses the segment has died and was not swept yet, or a thread of one with something
-    /// in its hands: a cheap look (a system call, as a rule), that may be taken often.
+    /// Whether a process that uses the segment has died and was not swept yet, or a thread with unfinished work has. A
+    /// cheap look (a system call, as a rule), that may be taken often.
     pub fn somebody_died(&self) -> bool {
         let view = self.view();
         let own = self.known_participant(process::fork_generation());
@@ -467,8 +468,8 @@ impl Memory {
 
     /// The slots whose thread or process is dead, with the scopes that their logs mention.
     ///
-    /// Whoever wants to recycle one locks each of the scopes once (which rolls it back), settles what
-    /// the slot's engine words say, and calls [`Memory::free_slot`].
+    /// To recycle a slot, lock each of the scopes once (which rolls it back), settle the slot's engine words, and call
+    /// [`Memory::free_slot`].
     pub fn dead_slots(&self) -> Vec<(Slot<'_>, Vec<u32>)> {
         let view = self.view();
         let slots = (1..=self.slots_used()).filter_map(|number| {
@@ -483,8 +484,8 @@ impl Memory {
         self.used(table::SLOTS_USED).min(THREADS_MAX)
     }
 
-    /// Number and start time of the thread whose slot it is, by which that is told from a later one in the same slot; `None` if
-    /// the slot is free.
+    /// Number and start time of the thread whose slot it is. They tell it from a later thread in the same slot. `None`
+    /// if the slot is free.
     pub fn owner_of(&self, slot: Slot<'_>) -> Option<(u32, u64)> {
         identity(slot)
     }
@@ -504,21 +505,22 @@ impl Memory {
         used.fetch_max(u32::try_from(count).unwrap_or(u32::MAX), Ordering::Release);
     }
 
-    /// Makes the slot of a dead thread free for another. Its log is empty by now, or void, and nobody
-    /// [waits for what it decided](Memory::still_decides).
+    /// Makes the slot of a dead thread free for another. Its log is empty by now, or void, and no log [waits for its
+    /// decision](Memory::still_decides).
     pub fn free_slot(&self, slot: Slot<'_>) {
-        // First: what is asked here about a commit has an answer as long as this word stands.
+        // First: a question about a commit has an answer as long as this word stands.
         slot.word(LINK).store(0, Ordering::Release);
         slot.word(COUNT).store(0, Ordering::Release);
         vacate(slot);
     }
 
-    /// Whether the thread of `slot` is inside `scope`, by what the lock says.
+    /// Whether the thread of `slot` is inside `scope`, by the lock.
     pub fn is_locked_by(&self, scope: u32, slot: Slot<'_>) -> bool {
         lock::holder(&self.view(), scope) == slot.load(TID)
     }
 
-    /// Whether somebody sleeps, or has slept, until the one inside `scope` leaves, who is there still. Who only looks does not.
+    /// Whether a thread sleeps, or has slept, until the owner of `scope` leaves, which is still inside. A thread that
+    /// only looks does not.
     pub fn is_waited_for(&self, scope: u32) -> bool {
         lock::is_waited_for(&self.view(), scope)
     }
@@ -545,7 +547,7 @@ fn is_dead_by(slot: Slot<'_>, is_alive: impl Fn(u32, u64) -> bool) -> bool {
     identity(slot).is_some_and(|before| {
         let (tid, start_time) = before;
         let has_ended = start_time == LEFT || !is_alive(tid, started(start_time));
-        // While the system was asked the thread may have given its slot up, ended, and another have taken it, who lives.
+        // Meanwhile the thread may have given its slot up and ended, and a living one have taken it.
         has_ended && identity(slot) == Some(before)
     })
 }
@@ -556,11 +558,11 @@ fn has_left(slot: Slot<'_>) -> bool {
     identity(slot).is_some_and(|(_, start_time)| start_time & ENDING != 0)
 }
 
-/// Number and start time of the thread of a slot, which are of one thread; `None` if the slot is free, or becomes another's
-/// at this moment, who lives.
+/// Number and start time of the thread of a slot, which are of one thread. `None` if the slot is free, or becomes
+/// another living thread's at this moment.
 fn identity(slot: Slot<'_>) -> Option<(u32, u64)> {
-    // The fence pairs with the Release store of the start time in `register`, which follows that of the number: whoever reads
-    // the start time of a later thread finds its number, too, when it looks again.
+    // The fence pairs with the Release store of the start time in `register`, which follows that of the number. A
+    // reader of a later thread's start time finds its number, too, when it looks again.
     let tid = slot.word(TID).load(Ordering::Acquire);
     let start_time = slot.load64(START_TIME);
     fence(Ordering::Acquire);

@@ -1,9 +1,9 @@
-//! What a thread takes of the heap: for tests that say how much that may be.
+//! The heap use of a thread: for tests of how much that may be.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, which counts for each thread what it does.
+/// The system's allocator, with counters for each thread.
 ///
 /// ```
 /// use tupelo_crashtest::{Allocations, CountingAllocator};
@@ -18,12 +18,12 @@ use std::cell::Cell;
 #[derive(Debug)]
 pub struct CountingAllocator;
 
-/// What a thread has allocated.
+/// The allocations of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocations {
     /// How often it has asked for memory, or for another amount of it.
     pub count: u64,
-    /// How many bytes it had at once, at most, beyond what it had before.
+    /// The most bytes that it had at once, beyond its bytes at the beginning.
     pub bytes_peak: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Allocations {
 #[derive(Clone, Copy)]
 struct Counts {
     count: u64,
-    /// What is in use; below zero where it freed what it had before.
+    /// The bytes in use; below zero where it freed earlier allocations.
     bytes: i64,
     bytes_peak: i64,
 }
@@ -44,7 +44,7 @@ thread_local! {
 }
 
 impl Allocations {
-    /// Those of `work`, by this thread.
+    /// The allocations of `work`, by this thread.
     ///
     /// Needs [`CountingAllocator`] to be the allocator of the program; with any other there are none.
     pub fn of<R>(work: impl FnOnce() -> R) -> (R, Self) {
@@ -70,7 +70,7 @@ fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-// SAFETY: all that is asked of it, it asks of the system's allocator with the same words, and what that answers it returns.
+// SAFETY: each call goes to the system's allocator with the same arguments, and returns its answer.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(1, layout.size(), 0);
@@ -86,15 +86,15 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         note(0, 0, layout.size());
-        // SAFETY: the caller's promise; what it has, it has of the system's allocator.
+        // SAFETY: the caller's promise; the block came from the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // Both are there while the one is copied into the other.
+        // Both blocks exist while the one is copied into the other.
         note(1, new_size, 0);
         note(0, 0, layout.size());
-        // SAFETY: the caller's promise; what it has, it has of the system's allocator.
+        // SAFETY: the caller's promise; the block came from the system's allocator.
         unsafe { System.realloc(memory, layout, new_size) }
     }
 }

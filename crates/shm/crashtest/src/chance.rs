@@ -1,4 +1,4 @@
-//! What a run of tests draws by chance, and how long it goes on. What was drawn is printed, with the variable that repeats it.
+//! The random choices of a run of tests, and its length. A choice is printed, with the variable that repeats it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
@@ -11,8 +11,9 @@ pub fn thorough() -> bool {
     std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some()
 }
 
-/// Which sample of the steps, or of the pairs of operations, this run of the tests takes: the number in the environment
-/// variable `TUPELO_PHASE`, else one drawn for this process. So runs with small samples come to everything in time.
+/// The sample of the steps, or of the pairs of operations, that this run of the tests takes. It is the number in the
+/// environment variable `TUPELO_PHASE`, else one drawn for this process. So runs with small samples come to everything
+/// in time.
 ///
 /// # Panics
 ///
@@ -41,7 +42,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// How long a test goes on that could go on for ever: what the environment variable `TUPELO_TORTURE_SECONDS` says, if it is set.
+/// How long an endless test goes on: the value of the environment variable `TUPELO_TORTURE_SECONDS`, if it is set.
 ///
 /// # Panics
 ///

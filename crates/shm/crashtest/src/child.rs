@@ -13,20 +13,20 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use libc::c_int;
 
-/// Longest that a child may live. One that hangs on a lock ends by SIGALRM instead of never. Far beyond what any
-/// needs: a stepped one that shares its processor with others takes a minute for 200 000 instructions.
+/// Longest that a child may live. A child that hangs on a lock ends by SIGALRM instead of never. Far beyond any need: a
+/// stepped child that shares its processor with others takes a minute for 200 000 instructions.
 const LIFETIME_S: u32 = 1_800;
 /// Exit code of a child whose closure panicked.
 const PANICKED: c_int = 101;
 /// Room for the message of a panic, in words.
 const MESSAGE_WORDS: usize = 1024;
 
-/// A child process that has not been waited for. One that nobody waits for, since a test has failed, is killed.
+/// A child process that has not been waited for. It is killed if a failed test never waits for it.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
     message: &'static [AtomicU32],
-    /// Whether it has been waited for.
+    /// Whether a wait for it has ended.
     is_gone: Cell<bool>,
 }
 
@@ -41,12 +41,12 @@ pub enum Exit {
     Killed(c_int),
 }
 
-/// What a child does that does not run.
+/// The state of a child that does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// It was stopped by a signal.
     Stopped,
-    /// It sleeps: most probably it waits for somebody.
+    /// It sleeps: most probably it waits for another process.
     Waits,
     /// It has ended by itself.
     Ended,
@@ -58,12 +58,11 @@ pub(crate) enum Rest {
 ///
 /// # Panics
 ///
-/// If the system can not fork.
+/// If the system cannot fork.
 pub fn fork(work: impl FnOnce()) -> Child {
     report_panics_to_parent();
     let message = shared_words(MESSAGE_WORDS);
-    // SAFETY: the child goes on with the calling thread alone, and does what the head of this file
-    // allows.
+    // SAFETY: the child goes on with the calling thread alone, and does nothing that the head of this file forbids.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "can not fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
@@ -77,8 +76,8 @@ pub fn fork(work: impl FnOnce()) -> Child {
     Child { pid, message, is_gone: Cell::new(false) }
 }
 
-/// Ends the calling thread without a word to anybody, and it alone: if it is the first of its process, that goes on
-/// without it as long as it has others.
+/// Ends the calling thread alone, without a report. If it is the first thread of its process, the process goes on as
+/// long as it has others.
 pub fn end_this_thread() -> ! {
     loop {
         // SAFETY: the kernel ends this thread here; its stack stays, and what lies there is never dropped.
@@ -108,7 +107,7 @@ impl Child {
 
     /// Sends a signal to the process.
     pub fn signal(&self, signal: c_int) {
-        // SAFETY: no memory is involved, and the number can not be another process's before `wait`.
+        // SAFETY: no memory is involved, and the number cannot be another process's before `wait`.
         unsafe { libc::kill(self.pid, signal) };
     }
 
@@ -233,8 +232,8 @@ pub fn shared_words(count: usize) -> &'static [AtomicU32] {
 /// In a child: where the message of a panic goes. Null in the parent.
 static MESSAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// Has panics of children reported to their parents: the test harness would catch what they print, and
-/// lose it with the process.
+/// Has panics of children reported to their parents: the test harness would catch the output, and lose it with the
+/// process.
 fn report_panics_to_parent() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {

@@ -1,4 +1,4 @@
-//! Kills at every instruction, and kills of those who clean up at every one of theirs.
+//! Kills at every instruction, and kills of the cleaning processes at every one of theirs.
 
 use std::fmt::Debug;
 
@@ -10,9 +10,9 @@ use crate::trace::Trace;
 use crate::tracee::{OneProcessor, Tracee};
 use crate::way::Way;
 
-/// What a process does: `prepare` as it likes, then `script` one step at a time.
+/// The actions of a process: `prepare` as it likes, then `script` one step at a time.
 ///
-/// Everything that depends on who does it belongs to `prepare`: attaching, registering, reading files.
+/// Everything that differs between processes belongs to `prepare`: attaching, registering, reading files.
 pub struct Script<'a, C> {
     pub(crate) prepare: Box<dyn Fn() -> C + 'a>,
     pub(crate) script: Box<dyn Fn(&mut C) + 'a>,
@@ -69,7 +69,7 @@ impl<'a, C> Script<'a, C> {
         Tracee::start(|| self.prepared(), &self.script)
     }
 
-    /// What a process does before its script begins.
+    /// The actions of a process before its script begins.
     pub(crate) fn prepared(&self) -> C {
         let context = (self.prepare)();
         // Read at most once a second: a script that commits memory would do so or not, by the time it is run.
@@ -79,7 +79,7 @@ impl<'a, C> Script<'a, C> {
 }
 
 impl Experiment {
-    /// An experiment that starts each time with what the region holds when it begins, in the [`phase`] of this run.
+    /// An experiment that starts each time with the region's contents at its beginning, in the [`phase`] of this run.
     pub fn new(region: Region) -> Self {
         let max = usize::MAX;
         Self {
@@ -96,9 +96,10 @@ impl Experiment {
         }
     }
 
-    /// Steps are no longer the instructions, but the beginning of the script and each instruction after which a death leaves
-    /// something else than before: in the memory, or by what the kernel does for the dead. At all others a death leaves what it
-    /// leaves at one of these, so whoever kills at each of them has killed at every instruction, however long the script is.
+    /// Steps are no longer the instructions. They are the beginning of the script and each instruction after which a
+    /// death leaves another state than before: in the memory, or in the kernel's work for the dead. At every other
+    /// instruction a death leaves the same state as at one of these. So kills at these steps cover every instruction,
+    /// however long the script is.
     ///
     /// For kills only: another process that comes between can tell more, namely what this one has read already.
     #[must_use]
@@ -119,16 +120,16 @@ impl Experiment {
         self
     }
 
-    /// Where not all steps are killed at, kills at those that come `phase` behind the ones of phase 0: one experiment after
-    /// the other, each in its phase, come to all of them, and those of a double kill to all pairs.
+    /// If only a part of the steps is taken, takes the ones that come `phase` behind those of phase 0. Experiments with
+    /// consecutive phases together cover all steps, and for a double kill all pairs.
     #[must_use]
     pub fn with_phase(mut self, phase: usize) -> Self {
         self.phase = phase;
         self
     }
 
-    /// Where not all steps are killed at, kills in the middle of each part of a script, not at its beginning: before its
-    /// first step nothing has happened, and after its last one all has.
+    /// If only a part of the steps is taken, kills in the middle of each part of a script, not at its beginning. Before
+    /// its first step nothing has happened, and after its last one everything has.
     #[must_use]
     pub fn centred(mut self) -> Self {
         self.is_centred = true;
@@ -161,8 +162,8 @@ impl Experiment {
         self
     }
 
-    /// Kills heirs of one death at about `kills_max` of their steps only, evenly spread: one that does
-    /// more than to roll back is long.
+    /// Kills heirs of one death at about `kills_max` of their steps only, evenly spread. An heir that does more than to
+    /// roll back is long.
     ///
     /// # Panics
     ///
@@ -174,8 +175,8 @@ impl Experiment {
         self
     }
 
-    /// Stops a process at the beginning of its script and at its end before it does so anywhere between: so it is known what comes
-    /// of two processes one after the other, when they come between one another.
+    /// Stops a process at the beginning and at the end of its script before it does so anywhere between. So the results
+    /// of two processes one after the other are known, when they come between one another.
     #[must_use]
     pub fn with_ends_first(mut self) -> Self {
         self.begins_with_ends = true;
@@ -189,8 +190,8 @@ impl Experiment {
         self
     }
 
-    /// Kills a process after each step of `worker`, and once at its end. Each time `check` runs in
-    /// a process of its own and panics unless what it finds is legal. The memory is as before afterwards.
+    /// Kills a process after each step of `worker`, and once at its end. Each time `check` runs in a process of its own
+    /// and panics unless the state is legal. The memory is as before afterwards.
     ///
     /// # Panics
     ///
@@ -213,9 +214,9 @@ impl Experiment {
         summary
     }
 
-    /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets an
-    /// heir, which cleans up and is killed at each of its steps (or at every so manieth) and
-    /// once at its end. `check` runs after both.
+    /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets an heir, which
+    /// cleans up. The heir is killed at each of its steps (or at every so manieth) and once at its end. `check` runs
+    /// after both.
     ///
     /// `leaves_work` tells, from the memory after the first death, whether the heir has anything to do;
     /// if not, it only runs to its end.
@@ -266,8 +267,8 @@ impl Experiment {
         }
     }
 
-    /// Those of the steps of a script of this length at which to kill or to stop, and its end; how many phases there are: with
-    /// as many experiments all of them are killed at.
+    /// The steps of a script of this length at which to kill or to stop, and its end. Also the number of phases: as
+    /// many experiments cover all of the steps.
     pub(crate) fn points(&self, steps: &[usize], of: usize) -> (Vec<usize>, usize) {
         let within = of.saturating_sub(self.last)..self.first;
         let steps: Vec<usize> =
@@ -325,7 +326,7 @@ const fn spread(steps: usize, kills_max: usize) -> usize {
     if steps > kills_max { (steps / kills_max) | 1 } else { 1 }
 }
 
-/// Runs a check in a process of its own: what it remembers of the memory ends with it.
+/// Runs a check in a process of its own: its knowledge of the memory ends with it.
 pub(crate) fn require(check: impl FnOnce(), when: &dyn Debug) {
     match fork(check).wait() {
         Exit::Done => {}

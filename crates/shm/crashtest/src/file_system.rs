@@ -7,8 +7,8 @@ use std::ptr;
 
 use crate::child::{Exit, fork};
 
-/// Whether the system let a test do what it needs and not everybody may; any other failure fails the test. If it did
-/// not, that is said, past the harness, which shows what a test says only if it fails.
+/// Whether the system let a test do something that needs a privilege; any other failure fails the test. If it did not,
+/// that is printed past the harness, which shows the output of a test only if it fails.
 ///
 /// # Panics
 ///
@@ -18,7 +18,7 @@ pub fn is_permitted(code: i32, what: &str) -> bool {
         return true;
     }
     let error = io::Error::last_os_error();
-    // No room is what the kernel says of namespaces where nobody may have any.
+    // The kernel reports "no room" if namespaces are forbidden to all users.
     let refusals = [ErrorKind::PermissionDenied, ErrorKind::StorageFull];
     assert!(refusals.contains(&error.kind()), "{what}: {error}");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();

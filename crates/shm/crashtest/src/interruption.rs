@@ -1,4 +1,4 @@
-//! One process stopped at every instruction while another does what it has to do: every way in which the second can come
+//! One process is stopped at every instruction while another does its script: every way in which the second can come
 //! between two instructions of the first.
 
 use std::fmt::Debug;
@@ -20,10 +20,10 @@ pub struct Interruption {
 }
 
 impl Experiment {
-    /// Stops a process after each instruction of `worker`, and once at its end, until another has done the script of
-    /// `other`, whose preparation comes before the first begins; then lets the first go on to its end. Each time `check`
-    /// runs in a process of its own, when both are at their ends and still there, and panics unless what it finds is legal.
-    /// The memory is as before afterwards.
+    /// Stops a process after each instruction of `worker`, and once at its end. Meanwhile another process does the
+    /// script of `other`; its preparation comes before the first begins. Then the first goes on to its end. Each time
+    /// `check` runs in a process of its own, when both are at their ends and still exist. It panics unless the state is
+    /// legal. The memory is as before afterwards.
     ///
     /// If the other one waits for the first, as for a lock, that goes on at once. The other one may also die of its script.
     ///

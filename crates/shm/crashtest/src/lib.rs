@@ -1,4 +1,5 @@
-//! Kills a process after each single instruction and checks what it leaves behind (rule C1), or stops it there for another.
+//! Kills a process after each single instruction and checks the memory that it leaves behind (rule C1), or stops it
+//! there for another.
 //!
 //! A development tool: nothing of it is in a program that people run. It knows memory and processes, not
 //! what is in the memory: the test brings a script, and a check that fails unless the state is legal.
@@ -9,17 +10,17 @@
 //! it run to that instruction by a breakpoint, kills it, and starts another process for the check. So
 //! the cost of a kill does not grow with the length of the script: 2 000 kills take seconds.
 //!
-//! Most instructions change nothing that anybody else could see when the process dies there. An experiment can pass over those
-//! and kill behind each of the others: the same as to kill at every one. The process comes there at full speed, since it is
-//! stopped only where it changes something (`supervised`), so a hundredth of the time is enough.
+//! Most instructions change nothing that another process could see when the process dies there. An experiment can pass
+//! over them and kill behind each of the others: the same as to kill at every one. The process comes there at full
+//! speed, since it is stopped only where it changes something (`supervised`). So a hundredth of the time is enough.
 //!
-//! Exact as far as the script takes the same path each time: no time, no random numbers, no numbers of
-//! its own process turned into text. Work of that kind belongs before the script, in its `prepare`.
+//! Exact as far as the script takes the same path each time: no time, no random numbers, no numbers of its own process
+//! turned into text. Such work belongs before the script, in its `prepare`.
 //!
-//! The same way processes come between one another: one is stopped in front of every instruction while another does all
-//! that it has to do (or waits for the first to get out of its way).
+//! The same way processes come between one another. One is stopped in front of every instruction while another does its
+//! whole script (or waits for the first to get out of its way).
 //!
-//! Besides, [`CountingAllocator`] tells what a test takes of the heap.
+//! Besides, [`CountingAllocator`] counts the heap use of a test.
 //!
 //! Linux only, and experiments on x86-64 only: breakpoints differ per machine. Elsewhere there is
 //! [`fork`], for tests between processes.

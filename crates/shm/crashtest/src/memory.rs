@@ -1,7 +1,7 @@
 //! Memory that an experiment starts from again and again.
 //!
-//! Of a region, only the pages that exist are kept and compared, so a region may be as large as what a
-//! segment reserves.
+//! Of a region, only the pages that exist are kept and compared, so a region may be as large as the address range of a
+//! segment.
 
 use std::io;
 use std::mem;
@@ -30,9 +30,9 @@ impl Region {
     ///
     /// # Safety
     ///
-    /// The range is mapped shared, readable and writable, as long as experiments use it, and nobody but
-    /// the processes of an experiment accesses it meanwhile, except through atomics. It consists of
-    /// whole pages, and those that do not exist yet can be made by touching them.
+    /// The range is mapped shared, readable and writable, as long as experiments use it. Only the processes of an
+    /// experiment access it meanwhile, except through atomics. It consists of whole pages, and touching a missing page
+    /// makes it.
     ///
     /// # Panics
     ///

@@ -1,12 +1,12 @@
 //! A process that goes on until others can tell something else of it.
 //!
-//! Its own memory is gone with it when it dies. What stays is what it wrote to the memory that it shares, what it asked the
-//! kernel for, and the locks that it holds: those the kernel finds in its robust list, which is its own memory, but read after
-//! its death. Two deaths between which none of these has changed are the same death.
+//! Its own memory is gone with it when it dies. Three things stay: its writes to shared memory, its requests to the
+//! kernel, and the locks that it holds. The kernel finds the locks in its robust list, which is its own memory, but
+//! read after its death. Two deaths between which none of these has changed are the same death.
 //!
-//! From one change to the next it runs at full speed. It may only read what it shares, so the kernel stops it in front of each
-//! write to that; the processor watches the head of its robust list; and a call of the kernel is where it can be stopped anyway.
-//! (What the kernel itself should write to shared memory for it fails: nobody asks for such a thing.)
+//! From one change to the next it runs at full speed. It may only read the shared memory, so the kernel stops it in
+//! front of each write to that. The processor watches the head of its robust list. A call of the kernel is a stop
+//! anyway. (If the kernel itself should write to shared memory for it, that fails: no script asks for such a write.)
 
 use std::collections::HashMap;
 
@@ -16,21 +16,21 @@ use crate::experiment::Script;
 use crate::memory::{PAGE_BYTES, Region};
 use crate::tracee::{Cause, Stop, Tracee};
 
-/// Words at the head of a robust list: its first entry, where a lock lies beside its entry, and the lock that is just
+/// Words at the head of a robust list: its first entry, the place of a lock beside its entry, and the lock that is just
 /// taken or given back.
 const LIST_WORDS: usize = 3;
 
-/// How often in a row the same instruction counts. One that repeats itself (`rep movsb`) writes one byte after the other; killed
-/// at the 17th it leaves nothing that it did not leave at the 16th.
+/// How often in a row the same instruction counts. An instruction that repeats itself (`rep movsb`) writes one byte
+/// after the other. Killed at the 17th byte it leaves nothing that it did not leave at the 16th.
 const REPEATS_MAX: usize = 16;
-/// The prefix of such an instruction, and the one that may follow it.
+/// The prefix of such an instruction, and the prefix that may follow it.
 const REPEATS: u8 = 0xf3;
 const WIDE: u8 = 0x48;
 
 /// A traced process that asks before it changes anything that others see.
 pub(crate) struct Supervised {
     tracee: Tracee,
-    /// What it may only read: address and bytes.
+    /// The memory that it may only read: address and bytes.
     shared: Vec<(usize, usize)>,
     /// Where the kernel finds its locks.
     list: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    /// Starts a process that stands where its script begins. What was found out about instructions before makes it faster.
+    /// Starts a process that stands where its script begins. Earlier findings about instructions make it faster.
     pub(crate) fn start<C>(
         script: &Script<'_, C>,
         regions: &[Region],
@@ -66,8 +66,8 @@ impl Supervised {
     pub(crate) fn next(&mut self) -> Stop {
         match self.tracee.resume(libc::PTRACE_SYSCALL) {
             Cause::Breakpoint => return Stop::End,
-            // A virtual machine has told of a step that nobody had asked for, once in a long run. What it stood for is not known, so
-            // something may have changed.
+            // A virtual machine has reported a step that was not requested, once in a long run. Its cause is not known,
+            // so something may have changed.
             Cause::Watched | Cause::Step => {}
             Cause::Fault(address) => self.write(address),
             Cause::Call => self.call(),
@@ -123,7 +123,7 @@ impl Supervised {
         self.allow_all(libc::PROT_READ);
     }
 
-    /// Lets the kernel do what the process has asked for.
+    /// Lets the kernel do the requested call.
     fn call(&mut self) {
         let asked = self.tracee.registers();
         let cause = self.tracee.resume(libc::PTRACE_SYSCALL);
@@ -181,7 +181,7 @@ impl Supervised {
         self.tracee.position()
     }
 
-    /// What it has found out about instructions.
+    /// Its findings about instructions.
     pub(crate) fn behind(&self) -> &HashMap<usize, usize> {
         &self.behind
     }

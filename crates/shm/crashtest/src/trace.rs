@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use crate::experiment::Script;
 use crate::tracee::{Stop, Tracee};
 
-/// Longest script, in instructions: about two minutes to note their addresses. Most have some thousands; one that
+/// Longest script, in instructions: about two minutes to note their addresses. Most have some thousands. A script that
 /// grows a space may, a second after the last time, read the system's files about memory.
 const INSTRUCTIONS_MAX: usize = 4_000_000;
-/// How often in a row the same instruction counts. One that repeats itself (`rep movsb`) stops after each
-/// byte; killed at the 17th it leaves nothing that it did not leave at the 16th.
+/// How often in a row the same instruction counts. An instruction that repeats itself (`rep movsb`) stops after each
+/// byte. Killed at the 17th byte it leaves nothing that it did not leave at the 16th.
 const REPEATS_MAX: usize = 16;
-/// What it costs to pass a breakpoint once more, in steps.
+/// The cost of passing a breakpoint once more, in steps.
 const PASS_STEPS: usize = 2;
 
 /// The way of a script, and how to get to each of its instructions quickly.

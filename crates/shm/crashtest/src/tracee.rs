@@ -1,7 +1,7 @@
 //! A process that is stepped, or run to a breakpoint, by `ptrace`.
 //!
-//! The thread that starts it must be the one that goes on with it. Both run on one processor: a step is
-//! two switches between them, which are slower across processors.
+//! The thread that starts it must also go on with it. Both run on one processor: a step is two switches between them,
+//! which are slower across processors.
 
 use std::arch::{asm, naked_asm};
 use std::io;
@@ -14,7 +14,7 @@ use crate::child::{Child, Exit, fork};
 
 /// The breakpoint instruction, one byte.
 const BREAKPOINT: c_long = 0xcc;
-/// What the kernel gives as cause of a stop by that instruction.
+/// The kernel's cause of a stop by that instruction.
 const SI_KERNEL: c_int = 0x80;
 /// The same of a stop by the processor, which has watched a word.
 const TRAP_HWBKPT: c_int = 4;
@@ -46,9 +46,9 @@ pub(crate) enum Cause {
     Step,
     /// It has written to a word that is watched.
     Watched,
-    /// It calls the kernel, or the kernel has done what it asked for.
+    /// It calls the kernel, or the kernel has done the call.
     Call,
-    /// It may not do what it wants to do at this address.
+    /// It may not do its access at this address.
     Fault(usize),
 }
 
@@ -103,7 +103,7 @@ impl Tracee {
         if cause != Cause::Breakpoint || self.position() != address + 1 {
             return cause;
         }
-        // The breakpoint was executed: back in front of what it stands for.
+        // The breakpoint was executed: back in front of the instruction that it replaces.
         let position = c_long::try_from(address).expect("addresses of programs are positive");
         self.request(libc::PTRACE_POKEUSER, offset_of!(libc::user, regs.rip), position);
         Cause::Step
@@ -129,7 +129,7 @@ impl Tracee {
     fn stopped(&self, cause: Cause) -> Stop {
         match cause {
             Cause::Step => Stop::At(self.position()),
-            // The one at the end.
+            // The breakpoint at the end.
             Cause::Breakpoint => Stop::End,
             _ => panic!("the script did not come to its end: {cause:?} at {:#x}", self.position()),
         }
@@ -157,7 +157,7 @@ impl Tracee {
         self.request(libc::PTRACE_SETOPTIONS, 0, c_long::from(libc::PTRACE_O_TRACESYSGOOD));
     }
 
-    /// From now on it stops when it has written to one of these words, and to those only.
+    /// From now on it stops only when it has written to one of these words.
     pub(crate) fn watch(&self, words: [usize; 3]) {
         let set = |register: usize, value: usize| {
             let place = offset_of!(libc::user, u_debugreg) + register * size_of::<usize>();
@@ -173,7 +173,7 @@ impl Tracee {
         set(7, if words[0] == 0 { 0 } else { control });
     }
 
-    /// Has the process call the kernel on the way, and returns what it got; it stands where it stood.
+    /// Has the process call the kernel on the way, and returns the result; it stands where it stood.
     pub(crate) fn call_kernel(&self, number: c_long, arguments: [usize; 3]) -> i64 {
         let before = self.registers();
         let [rdi, rsi, rdx] = arguments.map(|argument| argument as u64);
@@ -229,7 +229,7 @@ impl Tracee {
         usize::try_from(position).expect("addresses of programs are positive")
     }
 
-    /// What the kernel says of the signal that stopped the process.
+    /// The kernel's data about the signal that stopped the process.
     fn why_it_stopped(&self) -> libc::siginfo_t {
         let mut why = MaybeUninit::<libc::siginfo_t>::zeroed();
         self.request(libc::PTRACE_GETSIGINFO, 0, why.as_mut_ptr() as c_long);
@@ -239,8 +239,8 @@ impl Tracee {
 
     /// Asks the kernel for something about the process. Failure is a bug of this crate.
     fn request(&self, what: c_uint, address: usize, data: c_long) -> c_long {
-        // SAFETY: the child is ours and stopped. Peeking and poking concern its memory, which is a copy;
-        // `data` is an address only for GETSIGINFO, GETREGS and SETREGS, whose callers pass what that takes.
+        // SAFETY: the child is ours and stopped. Peeking and poking concern its memory, which is a copy. `data` is an
+        // address only for GETSIGINFO, GETREGS and SETREGS, whose callers pass the right type.
         let answer = unsafe { libc::ptrace(what, self.child.pid(), address, data) };
         let peeks = matches!(what, libc::PTRACE_PEEKTEXT | libc::PTRACE_PEEKUSER);
         assert!(answer != -1 || peeks, "ptrace {what}: {}", io::Error::last_os_error());
@@ -273,7 +273,7 @@ fn script_ends() {
     unsafe { asm!("int3", options(nomem, nostack, preserves_flags)) };
 }
 
-/// What a process executes that is to call the kernel on the way.
+/// The instruction by which a process calls the kernel on the way.
 #[unsafe(naked)]
 extern "C" fn call_kernel() {
     naked_asm!("syscall", "int3")

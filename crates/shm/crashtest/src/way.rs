@@ -5,7 +5,7 @@ use crate::experiment::Script;
 use crate::memory::Region;
 use crate::trace::Trace;
 
-/// The steps of a script, as somebody went through them.
+/// The steps of a script, as a process went through them.
 pub(crate) enum Way {
     /// Each instruction is one.
     Instructions(Trace),

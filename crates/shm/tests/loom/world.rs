@@ -1,5 +1,5 @@
-//! What the lock stands on, in a few words: one lock line, a pair that it protects, an undo log per thread;
-//! and a kernel that lets threads sleep on a word, wakes them, and settles the lock of a dead one.
+//! The lock's environment, in a few words: one lock line, a pair that it protects, an undo log per thread, and a
+//! kernel. The kernel lets threads sleep on a word, wakes them, and settles the lock of a dead thread.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
