@@ -468,7 +468,7 @@ const SECONDS_MAX: f64 = 1e9;
 ///
 /// # Errors
 ///
-/// What is no time, in words.
+/// A wrong time, in words.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);

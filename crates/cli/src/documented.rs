@@ -24,7 +24,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The words of the commands of a line: what is said about them stands behind `#` or two spaces.
+/// The words of the commands of a line; a comment on them stands behind `#` or two spaces.
 fn commands(line: &str) -> Vec<Vec<OsString>> {
     let (mut commands, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
     let (mut quote, mut spaces) = (None, 0);

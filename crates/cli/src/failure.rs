@@ -6,10 +6,10 @@ use tupelo::Error;
 
 /// The exit code of wrong usage: nothing was done.
 pub(crate) const USAGE: i32 = 2;
-/// What the program ends with where there is no such space.
+/// The exit code if there is no such space.
 pub(crate) const MISSING: i32 = 5;
 
-/// Why a command did not do what it was asked.
+/// Why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line makes no sense; nothing was done.
@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     Other(String),
     /// A failure of another kind, told with what else is known of it; its exit code.
     Within(String, i32),
-    /// Nobody reads what is printed, as in `tupelo ls | head -1`.
+    /// The reader of the output is gone, as in `tupelo ls | head -1`.
     Closed,
     /// A program that was run for the user has said what went wrong; its exit code.
     Told(i32),
@@ -43,7 +43,7 @@ impl Failure {
         Self::Within(tell(self.message().unwrap_or_default()), self.exit_code())
     }
 
-    /// What the program ends with.
+    /// The exit code of the program.
     pub(crate) fn exit_code(&self) -> i32 {
         match self {
             Self::Usage(_) => USAGE,
@@ -88,7 +88,7 @@ fn hint(error: &Error) -> Option<String> {
         Error::SpaceNotFound { .. } => {
             Some("`tupelo put` makes it; `tupelo ls` lists the spaces that are there".to_owned())
         }
-        // What is larger than the space never fits, and a larger space is no help where the system is full.
+        // A tuple larger than the space never fits, and a larger space is no help where the system is full.
         Error::SpaceFull { may_pass: true, by_system: false, .. } => Some(
             "`tupelo take` makes room, `tupelo put --timeout 10s` waits for it; a new space with ?size=1G behind its name holds more"
                 .to_owned(),

@@ -1,9 +1,11 @@
 //! The command line of Tupelo, as a library with a `main`.
 //!
-//! The binary `tupelo` and the wheel's console script both call [`main`]. A command is a file in
-//! `commands`; around them: `arguments` (what can be typed), `negative` (which words are
-//! negative numbers), `words` (shell words to fields and templates), `json` (values to JSON and back),
-//! `output` (what is printed, and how), `failure` (what went wrong, and the exit code for it).
+//! The binary `tupelo` and the wheel's console script both call [`main`]. A command is a file in `commands`. The
+//! modules around them:
+//!
+//! - `arguments`: the syntax of the command line; `negative`: words that are negative numbers.
+//! - `words`: shell words to fields and templates; `json`: values to JSON and back.
+//! - `output`: the output and its forms; `failure`: errors, and their exit codes.
 //!
 //! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 there is no such
 //! space.
@@ -34,11 +36,14 @@ use output::Output;
 
 /// Runs the command line `words`, the program's own name first, and returns its exit code.
 ///
-/// Writes to standard output and standard error, reads standard input, waits as long as the command
-/// waits. It ends no process and changes no signal handler: an interrupt is the caller's to keep at
-/// its default, so that Ctrl-C ends a waiting command. But while `top` has the terminal, a signal that ends the
-/// process gives it back first; `serve` ends by `SIGTERM` and `SIGINT` itself; and where the ends of children are ignored (`SIGCHLD`), and
-/// the command has to know of one, that is at its default from then on.
+/// Writes to standard output and standard error, reads standard input, waits as long as the command waits. It ends no
+/// process and changes no signal handler. The caller keeps an interrupt at its default, so that Ctrl-C ends a waiting
+/// command. There are three exceptions:
+///
+/// - While `top` has the terminal, a signal that ends the process gives the terminal back first.
+/// - `serve` ends by `SIGTERM` and `SIGINT` itself.
+/// - If `SIGCHLD` is ignored, and the command needs the exit status of a child, `SIGCHLD` is at its default from then
+///   on.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
     let arguments = match parse(&words) {
@@ -60,7 +65,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     }
 }
 
-/// What was typed. Where an option is unknown, it may be a negative number.
+/// The parsed command line. An unknown option may be a negative number.
 fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
     let colorless = words.iter().any(|word| word == "--no-color");
     let choice = if colorless { ColorChoice::Never } else { ColorChoice::Auto };

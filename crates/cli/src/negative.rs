@@ -1,8 +1,9 @@
 //! Negative numbers among the words of a command line.
 //!
-//! `clap` knows `-7` and `-1e3` for numbers, and takes `-1e-3` and `-9..-5` for options. Where it knows no such option the
-//! words are read once more, with a mark before each that the text notation reads as a number or as what begins with one; a
-//! field loses its mark again. Rejected: `allow_hyphen_values`, by which a mistyped option would be a field.
+//! `clap` knows `-7` and `-1e3` for numbers, and takes `-1e-3` and `-9..-5` for options. If it knows no such option,
+//! the words are read once more. Then a mark stands before each word that the text notation reads as a number, or as a
+//! form that begins with one. A field loses its mark again. Rejected: `allow_hyphen_values`, by which a mistyped option
+//! would be a field.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! What is printed: results on standard output, everything else on standard error.
+//! The output: results on standard output, everything else on standard error.
 
 use std::env;
 use std::fmt::Display;
@@ -48,7 +48,7 @@ impl Output {
         self.line(object)
     }
 
-    /// Text that is no line: what a redrawn screen or a generated script is made of.
+    /// Text that is no line: a part of a redrawn screen or of a generated script.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
@@ -66,12 +66,12 @@ impl Output {
         paint(text, color, self.colors_wanted && io::stdout().is_terminal())
     }
 
-    /// Whether somebody watches, who is told what goes on.
+    /// Whether standard error is a terminal, so that notes on the progress are useful.
     pub(crate) fn is_watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// Tells whoever watches what goes on, in as many lines as it needs; a program is not told.
+    /// Prints a note on the progress at a terminal, in as many lines as it needs; a program gets none.
     pub(crate) fn note(&self, note: impl Display) {
         if self.is_watched() {
             let note = note.to_string().replace('\n', "\n  ");
@@ -86,7 +86,7 @@ impl Output {
         if let Some(message) = failure.message() {
             let colored = self.colors_wanted && io::stderr().is_terminal();
             let name = paint("tupelo:", Color::Red, colored);
-            // There is nobody left to tell if this fails too.
+            // No report is possible if this fails too.
             let _ = writeln!(io::stderr(), "{name} {message}");
         }
     }

@@ -1,8 +1,8 @@
 //! The terminal as a screen that is redrawn: for `tupelo top`.
 //!
-//! Plain ANSI sequences, understood by every terminal since the VT100 but for the alternate screen,
-//! which the others ignore. Ctrl-C arrives as a key, and a signal by which a program is told to end (HUP, INT, QUIT, TERM)
-//! puts the terminal back first; any other that ends it leaves it as it was drawn.
+//! Plain ANSI sequences. Every terminal since the VT100 understands them, except the alternate screen, which the others
+//! ignore. Ctrl-C arrives as a key. A signal by which a program is told to end (HUP, INT, QUIT, TERM) puts the terminal
+//! back first. Any other signal that ends it leaves it as it was drawn.
 
 use std::io::{self, IsTerminal, Stdin, Stdout, Write};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const CTRL_C: u8 = 0x03;
 const CTRL_D: u8 = 0x04;
 const SIZE_UNKNOWN: (u16, u16) = (24, 80); // of the VT100
 
-/// The whole terminal; closing it (dropping) shows what was there before.
+/// The whole terminal; closing it (dropping) shows the earlier contents.
 pub(crate) struct Screen {
     keys: Stdin,
     out: Stdout,
@@ -44,7 +44,7 @@ impl Screen {
         Some(screen)
     }
 
-    /// Shows the lines that fit; those that begin at the margin are headings.
+    /// Shows the lines that fit; lines that begin at the margin are headings.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         let (rows, columns) = tcgetwinsize(&self.out)
             .map(|size| (size.ws_row, size.ws_col))

@@ -63,8 +63,8 @@ pub(crate) fn is_space(word: &str) -> bool {
     word.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
 }
 
-/// Whether a first word is no space, and may be one mistyped: to take it for a field would put the tuple into the space of the
-/// environment, or take one from there.
+/// Whether a first word is no space, and may be a mistyped one. To take it for a field would put the tuple into the
+/// space of the environment, or take one from there.
 fn is_meant_as_space(word: &str) -> bool {
     let end = word.find(|letter: char| !(letter.is_ascii_alphanumeric() || "+.-".contains(letter)));
     let (scheme, rest) = word.split_at(end.unwrap_or(word.len()));
@@ -138,7 +138,7 @@ impl Asked {
         Ok(Self(template))
     }
 
-    /// The same for those of its matches of which `condition` holds, too.
+    /// The same, for the matches that also fulfil `condition`.
     pub(crate) fn on_condition(self, condition: Option<&str>) -> Result<Self, Failure> {
         let Some(text) = condition else { return Ok(self) };
         let added = Condition::new(text).and_then(|condition| self.0.with_condition(&condition));
@@ -196,7 +196,7 @@ fn wrong(words: &[String], error: &ParseError, refused: impl Fn(&str) -> bool) -
     Failure::Usage(word.map_or_else(|| error.to_string(), |word| format!("{word:?}: {error}")))
 }
 
-/// A tuple that was found, with bytes of its own: what the operations of a space hand out.
+/// A tuple that was found, with bytes of its own, as the operations of a space hand it out.
 pub(crate) fn owned(found: TupleView<'_>) -> Result<Tuple, Failure> {
     found.to_tuple().map_err(|error| Failure::Other(format!("a tuple can not be read: {error}")))
 }

@@ -52,7 +52,7 @@ fn print(tuple: &Tuple, obituary: &Obituary, output: &mut Output) -> Result<(), 
     last.lines().try_for_each(|line| output.line(format_args!("  {}", harmless(line))))
 }
 
-/// A text of somebody else's, without what would move about on a terminal.
+/// Another program's text, without characters that would move the cursor of a terminal.
 fn harmless(line: &str) -> String {
     let shown = |letter: char| {
         if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() }

@@ -1,7 +1,8 @@
 //! `tupelo take --exec`: a tuple is claimed for as long as a command works on it.
 //!
-//! The command gets the tuple as a line of JSON on its standard input, as `read --json` prints it. If it ends well the tuple is consumed; if it
-//! fails, or this program is killed, the tuple is back in the space. Who runs it many times has a worker.
+//! The command gets the tuple as a line of JSON on its standard input, as `read --json` prints it. If it ends well the
+//! tuple is consumed. If it fails, or this program is killed, the tuple is back in the space. To run it many times, use
+//! a worker.
 
 use std::io::Write;
 use std::process::{Command, ExitStatus, Stdio};
@@ -89,8 +90,8 @@ fn run_with_input(claim: &Claim, tuple: &Tuple, command_line: &str) -> std::io::
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
         let line = format!("{}\n", tupelo_json::line(tuple));
-        // By a thread of its own: what the command has left running may keep its input, and read nothing of it. A command that
-        // ends without reading it says by its status whether that was right.
+        // By a thread of its own: a process that the command has left running may keep its input, and read nothing of
+        // it. The status of a command that ends without reading it says whether that was right.
         let fed = thread::Builder::new().spawn(move || drop(input.write_all(line.as_bytes())));
         if let Err(error) = fed {
             // It would work on nothing, and its tuple be another's.

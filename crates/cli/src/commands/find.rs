@@ -1,4 +1,4 @@
-//! `tupelo read`, and what it shares with `tupelo take`: how a match is waited for, and how it is printed.
+//! `tupelo read`, and the code that it shares with `tupelo take`: how to wait for a match, and how to print it.
 
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,14 @@ pub(super) struct Patience<'o> {
     pub(super) order: Order,
     /// Not at all.
     pub(super) now: bool,
-    /// In all: what the user gave.
+    /// For the whole call: the user's option.
     timeout: Option<Duration>,
-    /// Where it says what it waits for.
+    /// The stream for the note on its template.
     output: &'o Output,
 }
 
 impl<'o> Patience<'o> {
-    /// What the options `--order`, `--try` and `--timeout` say.
+    /// The options `--order`, `--try` and `--timeout`.
     pub(super) fn new(
         order: Option<Order>,
         (now, timeout): (bool, Option<Duration>),
@@ -66,13 +66,14 @@ fn find(
         await_match(space, ("read", template), &waiter, (patience, begin.elapsed()))?;
         match waiter.finish_now(words::owned)? {
             Outcome::Done(tuple) => return Ok(Some(tuple)),
-            // It was shown one that was not put after all.
+            // The announced tuple was not put after all.
             Outcome::Waits(again) => waiter = again,
         }
     }
 }
 
-/// Waits for a match, by somebody who has waited for `elapsed` already. Who watches is told after a while that it waits, and for what.
+/// Waits for a match, after a wait of `elapsed` already. A user at a terminal is told after a while that the command
+/// waits, and for which template.
 pub(super) fn await_match(
     space: &Space,
     (verb, template): (&'static str, &[TemplateRef<'_>]),
@@ -90,7 +91,7 @@ pub(super) fn await_match(
         return Ok(());
     }
     let left = left.map(|left| left.saturating_sub(silence));
-    // A courtesy: who can not be told waits all the same.
+    // A courtesy: if it cannot be printed, the command waits all the same.
     if left != Some(Duration::ZERO)
         && output.is_watched()
         && let Ok(explanation) = space.explain(template)

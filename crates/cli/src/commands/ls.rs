@@ -60,7 +60,7 @@ fn shapes(url: &str, output: &mut Output) -> Result<(), Failure> {
     shape_table(&shapes).iter().try_for_each(|line| output.line(line))
 }
 
-/// The shapes with what is in them and how much went through them.
+/// The shapes with their contents, and how much went through them.
 pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
     let rows: Vec<Vec<String>> = shapes
         .iter()

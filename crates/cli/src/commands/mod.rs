@@ -27,12 +27,13 @@ fn connect_existing(url: &str) -> Result<Space, Failure> {
     Ok(Space::connect(require_shared(url)?, &options)?)
 }
 
-/// Connects to a space and makes it if need be: who puts, or waits for who puts, may come first.
+/// Connects to a space and makes it if need be: the command that puts, or the command that waits for it, may come
+/// first.
 fn connect(url: &str) -> Result<Space, Failure> {
     Ok(Space::connect(require_shared(url)?, &ConnectOptions::default())?)
 }
 
-/// Refuses a space that nobody else can see: what is put there is gone with the command.
+/// Refuses a space that no other process can see: its tuples are gone with the command.
 fn require_shared(url: &str) -> Result<&str, Failure> {
     let Some(name) = url.strip_prefix("mem://") else { return Ok(url) };
     Err(Failure::Usage(format!(
@@ -41,8 +42,8 @@ fn require_shared(url: &str) -> Result<&str, Failure> {
     )))
 }
 
-/// The processes that work in a space now; to look, as this one does, is not to work. Those that ended are
-/// in its list too, until somebody cleans up.
+/// The processes that work in a space now; to look, as this one does, is not to work. Ended processes are in its list
+/// too, until another process cleans up.
 fn pids(stat: &Stat) -> Vec<u32> {
     let working = |process: &&ProcessStat| process.alive && process.pid != std::process::id();
     stat.processes.iter().filter(working).map(|process| process.pid).collect()

@@ -41,7 +41,7 @@ fn put(
             if *terms == LeaseTerms::default() {
                 space.put(tuple)
             } else {
-                // Whoever wants to renew or cancel it is a program.
+                // To renew or cancel it is a program's job.
                 space.put_leased(tuple, terms).map(|_| ())
             }
         };

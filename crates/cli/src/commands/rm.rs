@@ -1,4 +1,4 @@
-//! `tupelo rm`: removes spaces, or the tuples in one that match.
+//! `tupelo rm`: removes spaces, or the matches in one space.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,8 +11,8 @@ use crate::format;
 use crate::output::Output;
 use crate::words::{self, Asked};
 
-/// Tuples that are removed in one step, which has a maximum: together they need not go at one moment. A step notes what it
-/// does; where there is no memory for that, smaller ones follow.
+/// Tuples that are removed in one step, which has a maximum: together they need not go at one moment. A step notes its
+/// changes; where there is no memory for that, smaller steps follow.
 const STEP_TUPLES: usize = 10_000;
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ fn remove_matches(space: &Space, asked: &Asked) -> Result<u64, Failure> {
 
 fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
     let url = require_shared(url)?;
-    // A damaged space, or one of another version, can not be looked into but has to be removable.
+    // A damaged space, or one of another version, cannot be looked into but has to be removable.
     let looked = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples));
     let tuples = match looked {
         // There is none, or this is no name of one: nothing to ask about.

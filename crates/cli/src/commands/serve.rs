@@ -17,7 +17,7 @@ pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
         );
     }
     let mut printed = Ok(());
-    // The one who has started the server reads these lines, and can connect.
+    // The user who has started the server reads these lines, and can connect.
     serve(&settings, |endpoints| {
         let mut lines = endpoints.iter().map(|endpoint| format!("serving {}", endpoint.url(name)));
         printed = lines.try_for_each(|line| output.line(&line)).and_then(|()| output.flush());

@@ -95,7 +95,7 @@ fn waiting(stat: &Stat) -> String {
     format!("{calls}, {} of them for room", format::count(stat.waiting_for_room))
 }
 
-/// Lines about what is there and not to be had, as far as there is any of it.
+/// Lines about hidden tuples, as far as there are any.
 fn held(stat: &Stat) -> Vec<String> {
     let claims = stat.shapes.iter().flat_map(|shape| {
         shape.claims.iter().map(|claim| {

@@ -1,9 +1,8 @@
 //! `tupelo take`: a tuple is gone when it was printed, or when a command has worked on it, and not before.
 //!
-//! What is to be printed is taken in a transaction, which is committed when standard output has all of it.
-//! If printing fails (a full disk, a pipe that nobody reads any more), or this program is ended before, the
-//! tuples are back with their identity, age and place (rule X5). Who is ended between the two has printed
-//! what is there again: rather twice than not at all.
+//! The tuples are taken in a transaction, which is committed when standard output has all of them. If printing fails (a
+//! full disk, a closed pipe), or this program is ended before, the tuples are back with identity, age and place (rule
+//! X5). If it is ended between the two, the printed tuples are in the space again: rather twice than not at all.
 
 use std::time::{Duration, Instant};
 

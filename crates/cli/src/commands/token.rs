@@ -1,4 +1,4 @@
-//! `tupelo token`: who may connect to a server, and what for.
+//! `tupelo token`: the right to connect to a server, and its limits.
 
 use serde_json::json;
 use tupelo_server::rights;

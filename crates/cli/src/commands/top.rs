@@ -1,8 +1,8 @@
 //! `tupelo top`: spaces, live.
 //!
 //! On a terminal the screen is redrawn, elsewhere one table (with `--json` one object per shape) is
-//! printed per look. Rates are differences between two looks, so the first has none. Each look is at the space that
-//! has the name then: one that was made anew is another one, and one that can not be looked into now may be again.
+//! printed per look. Rates are differences between two looks, so the first has none. Each look is at the space that has
+//! the name then. A space that was made anew is another one, and an unreadable one may be readable again.
 
 use std::collections::HashMap;
 use std::thread;
@@ -52,8 +52,8 @@ pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Res
     Ok(())
 }
 
-/// What is shown of a look, unless it ends `top`. Among all spaces of the user one may be damaged, which is told,
-/// or gone since they were listed; where they were named, one may be gone until it is made anew.
+/// The shown result of a look, unless it ends `top`. Without names, a space of the user may be damaged, which is shown,
+/// or gone since the list was read. With names, a space may be gone until it is made anew.
 fn goes_on(look: Look, all: bool) -> Result<Option<Look>, Failure> {
     match look.seen {
         Err(Failure::Space(Error::SpaceNotFound { .. })) if all => Ok(None),
@@ -66,7 +66,7 @@ fn goes_on(look: Look, all: bool) -> Result<Option<Look>, Failure> {
 /// A space that is looked at again and again.
 struct Watched {
     url: String,
-    /// The one that had this name at the last look, if it could be opened.
+    /// The space that had this name at the last look, if it could be opened.
     space: Option<Space>,
     before: Option<(Instant, HashMap<Shape, Totals>)>,
 }
@@ -85,7 +85,7 @@ struct Rates {
     takes_per_s: Option<f64>,
 }
 
-/// A look at a space: what was seen, or why nothing was.
+/// A look at a space: its contents, or why there are none.
 struct Look {
     url: String,
     seen: Result<Seen, Failure>,
@@ -121,7 +121,7 @@ impl Watched {
         Ok(Seen { stat, rates })
     }
 
-    /// The space that has the name now: the one of the last look, if it still has it.
+    /// The space that has the name now: that of the last look, if it still has the name.
     fn space_now(&mut self) -> Result<&Space, Failure> {
         let now = connect_existing(&self.url);
         let last =
@@ -152,12 +152,12 @@ impl Watched {
     }
 }
 
-/// Whether both are handles of one space, and not of two that had the same name: a transaction knows what it spans.
+/// Whether both are handles of one space, and not of two that had the same name: a transaction knows its spaces.
 fn is_same(space: &Space, other: &Space) -> bool {
     space.transaction(&[], Duration::ZERO).is_ok_and(|spanning| spanning.on(other).is_ok())
 }
 
-/// Adds spaces that were made and drops those that were removed since the last look.
+/// Adds new spaces and drops removed ones since the last look.
 fn follow_all(watched: &mut Vec<Watched>) -> Result<(), Failure> {
     let spaces = tupelo::spaces()?.into_iter().map(|space| format!("shm://{}", space.name));
     let spaces: Vec<String> = spaces.collect();
@@ -212,7 +212,7 @@ fn page(looks: &[Look], interval: Duration) -> Vec<String> {
     lines
 }
 
-/// A space as a heading and a table, or as what is the matter with it.
+/// A space as a heading and a table, or as its error.
 fn table(look: &Look) -> Vec<String> {
     let Ok(Seen { stat, rates }) = &look.seen else {
         return look.problem().iter().flat_map(|text| text.lines()).map(str::to_owned).collect();

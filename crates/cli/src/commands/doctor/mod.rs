@@ -1,7 +1,7 @@
 //! `tupelo doctor`: is this machine fit for spaces, and are its spaces well?
 //!
-//! Each line is `ok`, `warn` (it works, but not as well as it could) or `fix` (something will fail, and
-//! the line says what to do). It ends with 1 if there is anything to fix.
+//! Each line is `ok`, `warn` (it works, but not as well as it could) or `fix` (something will fail, and the line says
+//! what to do). It ends with 1 if there is anything to fix.
 
 mod machine;
 mod spaces;
@@ -50,7 +50,7 @@ pub(crate) fn run(
     let mut findings = machine::findings();
     findings.extend(match options.space.or(url) {
         Some(url) => match connect_existing(&url) {
-            // What is no name of a space can not be looked at.
+            // A text that is no name of a space cannot be looked at.
             Err(failure) if failure.exit_code() == USAGE => return Err(failure),
             _ => spaces::findings_of(&url),
         },

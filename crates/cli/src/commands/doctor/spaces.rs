@@ -1,4 +1,4 @@
-//! Are the spaces well, who holds them up, and who waits in vain?
+//! Are the spaces well, which processes hold them up, and which callers wait in vain?
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const FULL_PERCENT: u64 = 90;
 const TEMPLATES_MAX: usize = 8;
 const PIDS_MAX: usize = 5;
 
-/// What is to say of every space, or that there are none.
+/// The lines about every space, or that there are none.
 pub(super) fn findings() -> Vec<Finding> {
     match tupelo::spaces() {
         Ok(spaces) if spaces.is_empty() => vec![Finding::ok("spaces", "none here")],
@@ -27,7 +27,8 @@ pub(super) fn findings() -> Vec<Finding> {
     }
 }
 
-/// What is to say of the space at `url`: a line about it, one per stopped process, one per template that is waited for.
+/// The lines about the space at `url`: a line about it, one per stopped process, one per template that callers wait
+/// for.
 pub(super) fn findings_of(url: &str) -> Vec<Finding> {
     let looked = connect_existing(url).and_then(|space| {
         let stat = space.stat()?;
@@ -78,8 +79,9 @@ fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
 }
 
-/// What is to say of the callers that wait for a tuple: one line per template, those first for which most wait. As a rule
-/// they are early, or idle. Where not, a field of the template is wrong: so what comes nearest is told beside it.
+/// The lines about the callers that wait for a tuple: one line per template, the templates with most callers first. As
+/// a rule such callers are early, or idle. Otherwise a field of the template is wrong: so the line shows the nearest
+/// tuple, too.
 fn waiting(url: &str, space: &Space) -> Result<Vec<Finding>, Failure> {
     let mut by_template = BTreeMap::<String, (Vec<u32>, Template)>::new();
     for Blocked { pid, template } in space.blocked()? {
@@ -117,7 +119,7 @@ fn of_waiting(who: &str, explanation: &Explanation) -> Finding {
     let text = format!("{who}; {}", told.lines().next().unwrap_or_default());
     let differences = explanation.nearest.as_ref().map(|nearest| &nearest.differences[..]);
     match differences {
-        // A name, or a kind: somebody has mistyped it, there or here. Another value may yet come.
+        // A name, or a kind: it is mistyped, there or here. Another value may yet come.
         Some([one]) if one.field == 0 || is_kind(&one.found) => Finding::warn(SUBJECT, text),
         _ => Finding::ok(SUBJECT, text),
     }

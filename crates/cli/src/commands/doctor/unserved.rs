@@ -8,12 +8,12 @@ use super::Finding;
 use crate::failure::Failure;
 use crate::format;
 
-/// What a task begins with; its second field is its queue (docs/tasks.md).
+/// The first field of a task; the second is its queue (docs/tasks.md).
 const TASK: &str = "tupelo.task";
 /// Queues that are looked at: each is a search.
 const QUEUES_MAX: usize = 8;
 
-/// A line for each public queue whose tasks wait while nobody serves it.
+/// A line for each public queue with waiting tasks that no worker serves.
 pub(super) fn findings(url: &str, space: &Space) -> Result<Vec<Finding>, Failure> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn findings(url: &str, space: &Space) -> Result<Vec<Finding>, Failure
     Ok(findings)
 }
 
-/// The queue of some task that waits, other than those `seen`.
+/// The queue of some task that waits, except the ones in `seen`.
 fn another(space: &Space, seen: &BTreeSet<String>) -> Result<Option<String>, Failure> {
     let queue = public_but(seen).map_err(|error| Failure::Other(error.to_string()))?;
     let name = |view: tupelo::TupleView<'_>| match view.field(1) {
