@@ -12,7 +12,7 @@ use tupelo_shm::signals::keep_ends_of_children;
 use crate::arguments::{Common, Passed};
 use crate::failure::Failure;
 
-/// A program in Python: what it is called here, the module that has it, and what installs that.
+/// A program in Python: its command here, its module, its package, and the way to install that.
 pub(crate) struct Packaged {
     verb: &'static str,
     module: &'static str,
@@ -25,7 +25,7 @@ impl Packaged {
     pub(crate) const WORKER: Self = Self::of_tupelo("worker", "tupelo.worker");
     pub(crate) const RECORD: Self = Self::of_tupelo("record", "tupelo.record");
     pub(crate) const CHECK: Self = Self::of_tupelo("check", "tupelo.check");
-    /// The evaluation suite is a distribution of its own, which needs the other.
+    /// The evaluation suite is a distribution of its own, which needs the package `tupelo`.
     pub(crate) const BENCH: Self = Self {
         verb: "bench",
         module: "tupelo_bench",
@@ -38,12 +38,12 @@ impl Packaged {
     }
 }
 
-/// `common` are the options of every command that stand before the words which are passed on;
-/// `program` is how this program was called: an environment's Python lies beside its `tupelo`.
+/// `common` are the options of every command, which stand before the words that are passed on. The name `program` is
+/// how this program was called: an environment's Python lies beside its `tupelo`.
 ///
 /// # Errors
 ///
-/// It can not be run. If it can, this does not return.
+/// It cannot be run. If it can, this does not return.
 pub(crate) fn run(
     packaged: &Packaged,
     common: &Common,
@@ -89,9 +89,9 @@ fn has_module(python: &Path, module: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The Pythons that may have the package, the likeliest first: the one beside this program as it was called, and the one
-/// beside what that is a link to. `pipx` and `uv tool` link to a program in an environment of its own from a folder
-/// where another Python may be. There is always one.
+/// The Pythons that may have the package, the likeliest first. The first is beside this program as it was called. If
+/// that is a link, the second is beside the link's target. Tools such as `pipx` and `uv tool` link to a program in an
+/// environment of its own, from a folder that may have another Python. There is always one.
 fn pythons(program: Option<&Path>) -> Vec<PathBuf> {
     // `tupelo` found on the path comes without a folder: then the `python3` on the path it is.
     let program = program.filter(|program| program.components().count() > 1);

@@ -1,6 +1,6 @@
-//! Kinds with values that the language of this process may have no like of: nanoseconds, types of elements,
-//! keys of a map; or that are made by code of that language, which may be interrupted, as decimals and UUIDs in Python. An integer or
-//! a text is had everywhere, and at once.
+//! Kinds with values that a language may refuse to take. The language of this process may not represent them:
+//! nanoseconds, types of elements, keys of a map. Or code of that language makes them, which may be interrupted, as
+//! decimals and UUIDs in Python. An integer or a text is always made, and at once.
 //!
 //! A tuple that might be refused is held while its taker looks at it, so that it can go back (rule V3), and freed
 //! in a second section. So a binding that has met nothing of a kind that it can not represent says so.

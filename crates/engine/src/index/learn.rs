@@ -1,10 +1,10 @@
 //! Which indexes a stripe has: learned from what templates ask for.
 //!
-//! A lookup without an index of its own notes how many records it looked at in vain. When a mask has
-//! cost as many looks as there are records, an index over it is built: rent until the rent paid equals
-//! the price, then buy, which costs at most twice what the best plan in hindsight would (ski rental).
-//! A build goes through the base list in steps and commits often, so others go on meanwhile; a killed
-//! builder leaves its cursor, and the next one that asks for the mask continues. Dropping is the same walk.
+//! A lookup without an index of its own notes how many records it looked at in vain. When a mask has cost as many looks
+//! as there are records, an index over it is built. That is ski rental: rent until the rent paid equals the price, then
+//! buy. It costs at most twice as much as the best plan in hindsight. A build goes through the base list in steps and
+//! commits often, so others go on meanwhile. A killed builder leaves its cursor, and the next lookup that asks for the
+//! mask continues. Dropping is the same walk.
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 use tupelo_tuple::{Kind, PatternRef};

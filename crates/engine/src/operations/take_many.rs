@@ -1,9 +1,9 @@
 //! `take_all`, `take_many`: removing the matches of one moment (rule O6), each once somebody can represent it (V3).
 //!
-//! Of most kinds, every language has a like: those tuples are removed and then given to the sink. Where one may have
-//! none, or a tuple is large, the sink gets copies first, and what it has accepted is removed, if it is what there is to be removed
-//! by then; if not, the sink gets the others as well. So a refusal finds everything where it was, with its age
-//! and place, and nothing was in anybody's hands meanwhile.
+//! Every language can represent most kinds: such tuples are removed and then given to the sink. If a language may not
+//! represent a kind, or a tuple is large, the sink gets copies first. The accepted tuples are removed, if they are
+//! still the tuples to be removed by then; if not, the sink gets the others as well. So a refusal finds everything
+//! where it was, with its age and place, and no tuple was held meanwhile.
 
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{TemplateRef, TupleView};

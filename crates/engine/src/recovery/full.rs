@@ -1,9 +1,9 @@
 //! What a space may hold, and what becomes of a put for which there is no room (rule B1).
 //!
-//! A space that drops its oldest tuples makes room before it puts: of the shape that is put, since only tuples of one
-//! shape have an order of age (T2), and if it has none left, of the shape that has most. What somebody holds, what is
-//! dead or delayed, is never dropped, and nothing is for what would not fit even then ([`crate::recovery::fit`]). Each drop is a step
-//! of its own, as an expiry is.
+//! A space that drops its oldest tuples makes room before it puts. It drops tuples of the shape that is put, since only
+//! tuples of one shape have an order of age (T2). If the shape has none left, it drops tuples of the shape that has
+//! most. Held, dead and delayed tuples are never dropped. Nothing is dropped for a put that would not fit even then
+//! ([`crate::recovery::fit`]). Each drop is a step of its own, as an expiry is.
 
 use std::sync::atomic::Ordering;
 

@@ -3,9 +3,9 @@
 //! Each stripe counts its tuples under its own lock. Who puts where they are limited locks the *quota*, before any stripe,
 //! counts the tuples of all shapes, and then locks what it needs.
 //!
-//! The limit is never exceeded. While the quota is locked, no shape has more tuples than were counted: only a put makes
-//! them more, and what is undone leads back to what was counted, since a stripe is counted while nobody is inside. So a
-//! section counts once, however many it puts.
+//! The limit is never exceeded. While the quota is locked, no shape has more tuples than were counted. Only a put makes
+//! them more. An undo leads back to the count, since a stripe is counted while no section is open in it. So a section
+//! counts once, however many it puts.
 //!
 //! Nobody counts for ever. Who counts may wait for whoever is inside of a stripe, with the quota locked: that one waits for
 //! nothing but locks that come after the stripe's, and the quota's comes before. What was counted stays good, so each stripe

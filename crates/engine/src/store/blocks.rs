@@ -5,9 +5,9 @@
 //! A stripe lists, per class, the extents that have room; an extent that becomes empty goes back to the
 //! arena unless it is the only one of its list. What is larger than half an extent gets whole extents.
 //!
-//! Each size is there twice: for tuples, within the limit of the space, and for what serves callers who take from it
-//! (claims, transactions, waits), in extents of its own, which may lie *beyond* the limit: a full space could never be
-//! emptied by them otherwise. What is not for tuples is as much as they hold, so that needs no limit.
+//! Each size exists twice. Blocks for tuples are within the limit of the space. Blocks that serve takers (claims,
+//! transactions, waits) are in extents of their own, which may lie *beyond* the limit: otherwise takers could never
+//! empty a full space. Such blocks are only as many as the claims, transactions and waits use, so they need no limit.
 //!
 //! In front of that stands, for the smallest tuples, one *spare* block per class: the last one that was
 //! freed, for the next put. Its extent counts it as in use, so it comes and goes by one logged word.

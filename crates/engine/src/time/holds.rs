@@ -1,9 +1,9 @@
 //! The ends of what is in somebody's hands: claims, and what open transactions have taken or locked.
 //!
-//! Nearly all of it is settled long before its time is over, so its timer is armed late: when the stripe is looked at because
-//! something is due there ([`crate::protocols::due`]). Until then the extension says when it ends, and the stripe is due no later
-//! than that. A list grows at its front, and all that is not armed is armed at once; so what is not armed is the front part
-//! of its list, and to find it costs no look at the rest.
+//! Nearly every hold is settled long before its time is over, so its timer is armed late: when the stripe is looked at
+//! because something is due there ([`crate::protocols::due`]). Until then the extension says when it ends, and the
+//! stripe is due no later than that. A list grows at its front, and all unarmed entries are armed at once. So the
+//! unarmed entries are the front part of their list, and finding them costs no look at the rest.
 //!
 //! When the lease of a transaction ends, all that it has in a stripe goes at that moment: the oldest first, whichever timer is the
 //! first to fire.

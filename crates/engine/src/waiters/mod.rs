@@ -1,10 +1,10 @@
 //! Blocked callers: a put hands the tuple straight to the one that has waited longest (rules T3 to T6).
 //!
-//! A blocked caller owns a *cell*. The cell of a template that selects one shape is linked into that
-//! shape's stripe, in a table by the mask and tag of the template's actual fields, so that a put looks
-//! only at cells that could match. The cell of any other template stands in the list of *wide* waiters.
-//! A put that finds a waiter stores the tuple's reference in the cell, in the section that stores the
-//! tuple, and never links it anywhere else; after the section it wakes the waiter if that sleeps.
+//! A blocked caller owns a *cell*. The cell of a template that selects one shape is linked into that shape's stripe. It
+//! stands in a table by the mask and tag of the template's actual fields, so that a put looks only at cells that could
+//! match. The cell of any other template stands in the list of *wide* waiters. A put that finds a waiter stores the
+//! tuple's reference in the cell, in the section that stores the tuple. It never links the tuple anywhere else; after
+//! the section it wakes the waiter if that sleeps.
 //!
 //! | word | cell |
 //! |---:|---|

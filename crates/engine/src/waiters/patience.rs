@@ -1,10 +1,10 @@
 //! A tuple that was handed over, and is not picked up (rules K2, X5).
 //!
-//! A put hands its tuple to a caller that sleeps. If the caller's process is stopped, the tuple would be nobody's until
-//! it goes on. Whoever may have a tuple for a time only, a claim or a transaction, says so in its cell: the time runs
-//! from the hand-over, and what is not picked up by then goes to the next in line, as if the caller had given up. No
-//! attempt has failed, since nobody has seen the tuple. When the process goes on, its call is in line again, behind
-//! all others. A plain take has no time: it has taken what it was handed.
+//! A put hands its tuple to a caller that sleeps. If the caller's process is stopped, the tuple would have no owner
+//! until the process goes on. A claim or a transaction may hold a tuple for a time only, and says so in its cell. The
+//! time runs from the hand-over. A tuple that is not picked up by then goes to the next in line, as if the caller had
+//! given up. No attempt has failed, since no caller has seen the tuple. When the process goes on, its call is in line
+//! again, behind all others. A plain take has no time: it has taken its tuple.
 //!
 //! The word that names the record in such a cell changes in sections that have the lock that the cell is filed under: its owner
 //! looks under that lock alone. Where a process dies over it, it may be undone under another lock of the same section. So that of

@@ -1,11 +1,11 @@
-//! Turns for room in a full space (rule B1): for whom the room is that a removal has made.
+//! Turns for room in a full space (rule B1): which waiter gets the room that a removal has made.
 //!
-//! A turn is over when its owner has left the line. It runs out, so that one who is stopped, or whose tuple is larger than
-//! the room, holds nobody up for long: who waits looks around as every blocked caller does, and then tries without being
-//! told. A try does not end it: the next removal may make enough of the room, if nobody else takes it until then. But a tuple
-//! for which there is never enough would shut out everybody else for as long as anything is removed: one turn after the other lasts a
-//! second at most, and after that the owner is passed over for another second.
-//!
+//! A turn is over when its owner has left the line. A turn also runs out, so that an owner that is stopped, or whose
+//! tuple is larger than the room, holds up others only for a short time. A waiter looks around as every blocked caller
+//! does, and then tries without being told. A try does not end the turn: the next removal may make enough of the room,
+//! if no other put takes it until then. But a tuple for which there is never enough room would shut out all others for
+//! as long as anything is removed. So one turn after the other lasts a second at most, and after that the owner is
+//! passed over for another second.
 //! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
 //! room, a put finds out for itself.
 

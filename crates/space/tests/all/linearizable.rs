@@ -12,11 +12,11 @@
 //! calls come on both sides of that moment; if they do not, the history is as good a one. What this can not tell is whether
 //! something is due to the millisecond (L4): the tests of the engine look at that.
 //!
-//! **Events** (N1, N3, X7). One subscription is told of everything, while it happens, and a thread may begin others. What each has
-//! heard by the end is the answer to one more call, and an order must explain that as well: the events of its calls,
-//! one call after the other, are what was heard (see `linearization`). A take that is heard of is done in two steps, between which its
-//! tuple is in somebody's hands, as that of a call that was blocked (N1): so it is two calls here, one that gets the
-//! tuple and one that returns with it.
+//! **Events** (N1, N3, X7). One subscription is told of everything, while it happens, and a thread may begin others.
+//! The events of each until the end are the answer to one more call, and an order must explain that as well. The events
+//! of its calls, one call after the other, are the events of the subscription (see `linearization`). A take with an
+//! event is done in two steps, and its tuple is held in between, as the tuple of a blocked call is (N1). So it is two
+//! calls here: the first gets the tuple and the second returns with it.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -418,8 +418,8 @@ fn moment(clock: Instant) -> u64 {
     u64::try_from(clock.elapsed().as_nanos()).expect("a test of less than centuries")
 }
 
-/// The operation with a label that no other thread uses: a claim or a transaction gets one of its own, and what follows is
-/// for the last one that its thread has not ended. `None` if there is none.
+/// The operation with a label that no other thread uses. A claim or a transaction gets a label of its own. A later
+/// operation is for the last claim or transaction that its thread has not ended; `None` if there is none.
 fn labelled(operation: &Operation, thread: usize, held: &mut Held) -> Option<Operation> {
     let mut operation = operation.clone();
     match &mut operation {

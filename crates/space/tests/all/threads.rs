@@ -1,5 +1,5 @@
-//! Many threads on one space: every tuple that was put is taken by exactly one of them or is still there,
-//! nobody who waits is forgotten, and of the racers one wins (O2, O7, O8, T1, T5, T6).
+//! Many threads on one space. Every tuple that was put is taken by exactly one of them or is still in the space. Every
+//! blocked call is served, and of the racers one wins (O2, O7, O8, T1, T5, T6).
 
 use std::panic::resume_unwind;
 use std::sync::Barrier;

@@ -1,5 +1,5 @@
-//! Steps over many tuples, of every size on spaces of every fullness: wherever the undo log, an extent or a
-//! bucket ends in the middle of a step, all tuples are there afterwards, and in their order (O5, O6, O7, T2).
+//! Steps over many tuples, of every size on spaces of every fullness. The undo log, an extent or a bucket may end in
+//! the middle of a step. All tuples are in the space afterwards, and in their order (O5, O6, O7, T2).
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Transactions (rules X1 to X7): operations on one or several spaces that take effect together, or not at all.
 //!
-//! What a transaction puts stays in its process until it commits ([`own`]). What it takes ([`take`]) is held in the
-//! space, in no list that a search goes through ([`hold`]), and what it reads gets a lock that all others' takes pass
-//! over ([`lock`]); both carry a timer, the end of the transaction's lease, and the process that has them, so that they
-//! come back by themselves. Nothing is locked while the caller computes. A commit locks every stripe concerned, looks
-//! whether all is still there, and changes everything in one step ([`commit`]).
+//! A transaction's puts stay in its process until it commits ([`own`]). Its takes ([`take`]) are held in the space, in
+//! no list that a search goes through ([`hold`]). Its reads get a lock that all others' takes pass over ([`lock`]).
+//! Takes and reads carry a timer, the end of the transaction's lease, and the process that has them, so that they come
+//! back by themselves. Nothing is locked while the caller computes. A commit locks every stripe concerned, checks that
+//! all tuples are still held, and changes everything in one step ([`commit`]).
 
 mod commit;
 mod finish;

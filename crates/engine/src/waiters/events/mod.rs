@@ -1,9 +1,9 @@
 //! Subscriptions: what happens to tuples, told to those who asked for it (rules N1 to N3).
 //!
 //! A subscription is a waiter's cell ([`crate::waiters`]) that stays in line, with a [`ring`] of events: copies of the
-//! tuples, with what happened to them. The section in which something happens to a tuple looks for cells that match,
-//! as it does for waiters, and stores the event in their rings ([`hear`]); so an event is there if and only if what it
-//! tells of has happened. The [subscription](crate::protocols::subscription) takes events out of its ring at its own pace.
+//! tuples, with the kinds of the events. The section that changes a tuple looks for matching cells, as it does for
+//! waiters, and stores the event in their rings ([`hear`]). So an event exists if and only if the change has happened.
+//! The [subscription](crate::protocols::subscription) takes events out of its ring at its own pace.
 //!
 //! The ring is memory of the subscription's own, got when it begins. So whoever puts or takes never asks for memory
 //! for it, never waits for it, and is never refused because of it: a ring that is full loses its oldest events.

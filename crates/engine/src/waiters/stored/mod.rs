@@ -1,8 +1,8 @@
 //! Templates in cells: what a put, perhaps of another process, compares its tuple with.
 //!
-//! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals, one that spans
-//! shapes as sets of kinds beside that image ([`sets`]): both are compared field by field without decoding. Any other is
-//! stored in its encoding.
+//! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals. A template
+//! that spans shapes is stored as sets of kinds beside that image ([`sets`]). Both are compared field by field without
+//! decoding. Any other is stored in its encoding.
 
 pub(crate) mod sets;
 
