@@ -22,7 +22,7 @@ use crate::values;
 use crate::verbs::put::refuse_terms;
 use crate::waiting;
 
-/// A tuple in the hands of this process, until it is done with or goes back to the space.
+/// A tuple that this process holds, until the claim is done or the tuple goes back to the space.
 ///
 /// Made by `Space.claim`. As a context manager it gives the tuple and renews itself as long as the block runs. The end
 /// of the block completes the claim; an exception aborts it. A forgotten claim is aborted, with a `ResourceWarning`.

@@ -88,7 +88,7 @@ impl SearchObject {
         Ok(given)
     }
 
-    /// The exception for what one of the spaces said.
+    /// The exception for an error of one of the spaces.
     #[cold]
     fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
         let handles = || self.handles.iter().map(Py::get);
@@ -218,7 +218,7 @@ impl SearchObject {
 
     /// Take a match from one of the spaces, waiting for one in all of them.
     ///
-    /// Exactly one tuple is taken; what another space had handed over meanwhile goes back to its place there (T5).
+    /// Exactly one tuple is taken. A tuple that another space had handed over meanwhile goes back to its place (T5).
     ///
     /// Args:
     ///     template: as for `Space.take`.
@@ -241,9 +241,9 @@ impl SearchObject {
         self.find(Want::Take, (template, fields), timeout)
     }
 
-    /// Return a copy of a match from one of the spaces, waiting for one in all of them. It stays where it is.
+    /// Return a copy of a match from one of the spaces, waiting for one in all of them. The tuple stays in its space.
     ///
-    /// As `take` but for that.
+    /// The arguments and the exceptions are those of `take`.
     #[pyo3(signature = (*template, timeout = None, **fields))]
     fn read<'py>(
         &self,

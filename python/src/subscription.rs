@@ -15,7 +15,7 @@ use crate::space::Handle;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// An iterator of what happens to the tuples that match a template, which waits for the next event.
+/// An iterator over the events of the tuples that match a template; it waits for the next event.
 ///
 /// Made by `Space.subscribe`. As a context manager it ends itself; it also ends when it is forgotten.
 ///
@@ -115,7 +115,7 @@ impl Subscription {
     /// Return the next event, waiting for it up to `timeout` seconds; None waits for ever.
     ///
     /// Raises:
-    ///     `Timeout`: nothing happened in time. What happens later will be told.
+    ///     `Timeout`: no event came in time. Later events are not lost.
     #[pyo3(signature = (timeout = None))]
     fn next<'py>(
         &self,
@@ -189,7 +189,7 @@ impl Subscription {
     }
 }
 
-/// The exception of a wait for an event that was in vain. For what waits in a manner of its own.
+/// The exception of a wait for an event that was in vain. For a caller that waits in a manner of its own.
 #[pyfunction]
 #[pyo3(signature = (subscription, seconds, /))]
 pub(crate) fn no_event(subscription: &Bound<'_, Subscription>, seconds: f64) -> PyErr {

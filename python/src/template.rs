@@ -21,7 +21,7 @@ use crate::objects::Objects;
 use crate::results;
 use crate::space::Handle;
 
-/// What tuples must look like: one alternative, or an OR of several (rule M8). Made by `like` and `parse`.
+/// A description of tuples: one alternative, or an OR of several (rule M8). Made by `like` and `parse`.
 ///
 /// It can be kept, compared, hashed, pickled, and given to any verb as its only argument.
 ///
@@ -51,7 +51,7 @@ impl Template {
 
 #[pymethods]
 impl Template {
-    /// A template that matches what either matches.
+    /// A template that matches the tuples of both.
     fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         let Ok(other) = other.cast::<Self>() else {
             return Err(template_error(
@@ -107,7 +107,7 @@ pub(crate) fn decode_template(encoding: &[u8]) -> PyResult<Template> {
     template.map(Template::from).map_err(|why| PyValueError::new_err(why.to_string()))
 }
 
-/// Make a template of the patterns that a take or a read would be given.
+/// Make a template of patterns, as a take or a read takes them.
 ///
 /// `like("job", int) | like("stop")` matches either; a take with it removes exactly one tuple.
 /// `like(Job, status="new")` matches entries of the class `Job`, whatever its fields are called.

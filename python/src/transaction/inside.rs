@@ -265,7 +265,7 @@ impl InsideObject {
         PyList::new(template.py(), taken)
     }
 
-    /// Take the matches of one moment and return how many there were; nothing is made of them.
+    /// Take the matches of one moment and return how many there were; no objects are made of the tuples.
     ///
     /// The arguments and the exceptions are those of `take_all`.
     ///
@@ -457,7 +457,7 @@ impl InsideObject {
         self.with_template((template, fields), |template, _| Ok(self.inside().count(template)?))
     }
 
-    /// Take enough matches together, or return None if there are too few. For what waits in its own manner.
+    /// Take enough matches together, or return None if there are too few. For a caller that waits in its own manner.
     #[pyo3(signature = (*template, n, at_least = None, **fields))]
     fn _try_take_many<'py>(
         &self,
@@ -473,7 +473,7 @@ impl InsideObject {
         taken.map(|taken| PyList::new(template.py(), taken)).transpose()
     }
 
-    /// Get in line to take a match ("take"), or watch for one ("put"). For what waits in its own manner.
+    /// Get in line to take a match ("take"), or watch for one ("put"). For a caller that waits in its own manner.
     #[pyo3(signature = (want, /, *template))]
     fn _waiter(&self, want: &str, template: &Bound<'_, PyTuple>) -> PyResult<WaiterObject> {
         let want = if want == "take" { Want::Take } else { Want::Read };

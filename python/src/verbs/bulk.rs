@@ -65,7 +65,7 @@ impl Verb for Discard {
 
 Remove the tuples that match now, in one step (rule O6), and return how many. Does not wait.
 
-As `take_all`, but nothing is made of them: also those go that can not be read here.
+As `take_all`, but no objects are made of the tuples. Tuples that cannot be read here go, too.
 
 Args:
     template: as for `take`.
@@ -99,7 +99,7 @@ impl Verb for ReadAll {
     const DOC: &'static CStr = c"read_all($self, /, *template, limit=None, where=None)
 --
 
-Return copies of the tuples that match now, as they were at one moment (rule O6). Does not wait.
+Return copies of the tuples that match now, all of one moment (rule O6). Does not wait.
 
 The arguments are those of `take_all`.
 
@@ -216,7 +216,7 @@ fn take_many<'py>(
     Err(too_few(call.py, (call.space(), template), at_least, deadline.timeout()).into())
 }
 
-/// Take enough matches together, or return None if there are too few. For what waits for them in a manner of its own.
+/// Take enough matches together, or return None if there are too few. For a caller that waits in a manner of its own.
 ///
 /// The arguments are those of `take_many`: the patterns as a tuple, the fields of a class of entries and `where` as a dict.
 #[pyfunction]

@@ -220,15 +220,15 @@ impl Verb for Dead {
 
 Return the tuples that match and whose last attempt has failed (rule K5). They stay where they are.
 
-Only claims with `max_attempts` make tuples dead. No other verb sees them, but for `requeue`.
+Only claims with `max_attempts` make tuples dead. No other verb sees dead tuples, except `requeue`.
 
 Args:
     template: as for `take`.
     where: as for `take`.
 
 Returns:
-    A list of DeadLetter: the tuple, how many attempts failed, and why, the oldest reason first;
-    of many long reasons the newest are kept.
+    A list of DeadLetter: the tuple, the number of failed attempts, and their reasons, the oldest
+    first. Of many long reasons the newest are kept.
 
 >>> space.put(\"order\", 7)
 >>> space.claim(\"order\", int, max_attempts=1).abort(\"no such customer\")
@@ -258,7 +258,7 @@ impl Verb for Requeue {
     const DOC: &'static CStr = c"requeue($self, /, *template, where=None)
 --
 
-Put the dead tuples that match back at their old places, as if nobody had tried yet (rule K5).
+Put the dead tuples that match back at their old places, with no attempts counted (rule K5).
 
 Args:
     template: as for `take`.
@@ -268,7 +268,8 @@ Returns:
     How many there were.
 
 Raises:
-    SpaceFull: there was no room. None was put back; it does not wait for room, and nothing is dropped for it.
+    SpaceFull: there was no room. None was put back. The call does not wait for room, and no tuple is
+        dropped for it.
     TransactionTooBig: there are more than one step can change. None was put back.
 
 >>> space.put(\"order\", 7)

@@ -19,13 +19,13 @@ impl Verb for Consume {
 
 Take one match after the other, waiting for more, until `finish` was called and none is left.
 
-Any number of processes may consume the same template; each tuple goes to one of them. The end is
-seen by all of them, also by those that begin after `finish`. Tuples that are put when all of a
-finished batch were taken are the next batch: a `consume` that finds one waits for the next `finish`.
+Any number of processes may consume the same template; each tuple goes to one of them. All of them
+see the end, also processes that begin after `finish`. Tuples that are put when a finished batch is
+empty are the next batch: a `consume` that finds one waits for the next `finish`.
 
 Args:
     template: as for `take`; `finish` is called with an equal one.
-    idle: also end when nothing came for so many seconds. None waits for ever.
+    idle: also end when no tuple came for so many seconds. None waits for ever.
     where: as for `take`; `finish` is called with the same.
 
 Returns:
@@ -59,9 +59,9 @@ impl Verb for Finish {
 End every `consume` of an equal template, in all processes, once nothing matches any more.
 
 It puts a mark: the tuple (\"tupelo.finish\", False, text of the template, number). When nothing is
-left, False becomes True, and a `consume` still ends at once, until one finds a tuple that was put
-since then: the mark is removed, and the batch of that tuple ends with the next `finish`. To have
-consumers wait for a batch of which no tuple is there yet, take the mark away before:
+left, False becomes True, and a `consume` still ends at once. The first `consume` that finds a later
+tuple removes the mark, and the batch of that tuple ends with the next `finish`. To have consumers
+wait for the first tuple of a new batch, take the mark away before:
 `space.take_all(\"tupelo.finish\", bool, str, int)`.
 
 Args:

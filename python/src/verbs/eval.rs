@@ -17,29 +17,29 @@ impl Verb for Eval {
     const DOC: &'static CStr = c"eval($self, /, *fields, on=None)
 --
 
-Put a tuple as soon as its active fields are computed, by others; return at once.
+Put a tuple as soon as a worker has computed its active fields; return at once.
 
-An active field is a `call`. All those of one tuple are computed by one worker, in their order. The
+An active field is a `call`. One worker computes all active fields of a tuple, in their order. The
 work is a claim (rule K2): if the worker is killed, it is done again, and the tuple appears once.
 
 Args:
     fields: the fields of the tuple, at least one of them a `tupelo.call`.
-    on: who computes. \"processes\" are as many as there are processors, started when they are needed,
-        and gone with this program; \"threads\" are threads of this process; \"workers\" are the
+    on: the kind of workers. \"processes\" are as many as there are processors; they start on demand
+        and end with this program. \"threads\" are threads of this process. \"workers\" are the
         processes that serve the function of the first call (`tupelo worker MODULE:FUNCTION`),
         wherever they are. By default processes, and threads for a `mem://` space, which no other
         process sees.
 
 Returns:
-    A `concurrent.futures.Future` of the tuple. It raises `RemoteError`, with the worker's traceback,
-    if a call failed: then there is no tuple, and a dead letter `(\"tupelo.dead\", queue, …)`.
-    `cancel()` succeeds as long as nobody has begun.
+    A `concurrent.futures.Future` of the tuple. If a call failed, it raises `RemoteError`, with the
+    worker's traceback. Then there is no tuple, and a dead letter `(\"tupelo.dead\", queue, …)`.
+    `cancel()` succeeds as long as no worker has begun.
 
 Raises:
     TypeError: no field is a call, or a worker could not find the function of one.
-    NotEncodable: a field or an argument can not be stored.
+    NotEncodable: a field or an argument cannot be stored.
 
-A program that ends waits for what it has begun, except on \"workers\".
+A program that ends waits for the tasks that it has begun, except on \"workers\".
 
 >>> import math
 >>> later = space.eval(\"sqrt\", 2.0, ts.call(math.sqrt, 2.0))

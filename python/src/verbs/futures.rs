@@ -24,8 +24,9 @@ Args:
 
 Returns:
     A `concurrent.futures.Future` of the tuple: `result(timeout)` waits for it, `done()` says whether
-    it came, `cancel()` leaves the line; a tuple that is on its way goes back to its place (rule T5).
-    Cancel what is not wanted any more: one that is forgotten stays in line, and gets its tuple.
+    it came, and `cancel()` leaves the line. Then a tuple on its way goes back to its place (rule T5).
+    Cancel a future that you do not need any more: if it is forgotten it stays in line, and gets its
+    tuple.
 
 Raises:
     LimitExceeded: too many callers wait in this space.

@@ -19,18 +19,24 @@ impl Verb for Stat {
     const DOC: &'static CStr = c"stat($self, /)
 --
 
-Return figures of the space as a dict, each as it was at some moment of the call.
+Return figures of the space as a dict, each of some moment during the call.
 
-Keys: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full, dropped (tuples, for want
-of room), waiters (blocked callers), waiting_for_room (those in a put), where_errors (how often a
-`where` had no answer for a tuple, which was no match then), subscriptions (a list of dicts: pid,
-waiting, buffer, buffer_bytes, and how many events there were and were dropped), transactions (open
-ones that have taken or read something here, a list of dicts: pid, taken, read, expires_in_s),
-processes (a list of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name
-of the class of entries and those of its fields, or None), count, bytes, waiting, claims, dead,
-delayed (by `after=`), leased (by `lease=`), in_transactions (tuples taken there), read_locks (on tuples
-read there), puts, takes, indexes; a claim is a dict: pid, fence, attempt, expires_in_s; an
-index is the list of the fields that it is over).
+Keys:
+
+* memory and limits: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full;
+* counts: dropped (tuples, for want of room), waiters (blocked callers), waiting_for_room (blocked
+  puts), where_errors (how often a `where` had no answer for a tuple, which was no match then);
+* subscriptions, a list of dicts: pid, waiting, buffer, buffer_bytes, the events so far, and the
+  dropped ones;
+* transactions, the open ones that have taken or read a tuple here, a list of dicts: pid, taken, read,
+  expires_in_s;
+* processes, a list of dicts: pid, alive;
+* shapes, a list of dicts: kinds, entry and fields (the name of the class of entries and the names of
+  its fields, or None), count, bytes, waiting, claims, dead, delayed (by `after=`), leased (by
+  `lease=`), in_transactions (tuples taken there), read_locks (on tuples read there), puts, takes,
+  indexes.
+
+A claim is a dict: pid, fence, attempt, expires_in_s. An index is the list of its fields.
 
 >>> space.put(\"job\", 17)
 >>> space.stat()[\"shapes\"][0][\"kinds\"]
@@ -150,7 +156,7 @@ impl Verb for Explain {
     const DOC: &'static CStr = c"explain($self, /, *template, where=None)
 --
 
-Say why nothing matches: what is there, the nearest shape, and the field that differs.
+Say why nothing matches: the shapes of the space, the nearest one, and the field that differs.
 
 Args:
     template: as for `take`.
@@ -158,8 +164,8 @@ Args:
 
 Returns:
     An `Explanation`: print it, or use its attributes `template`, `matches`, `shapes` (pairs of
-    kinds and count) and `differences` (field, what is there, what the template wants) of the
-    nearest shape, whose kinds are `nearest`.
+    kinds and count), `nearest` (the kinds of the nearest shape) and `differences` (triples of field,
+    present value and pattern).
 
 >>> space.put(\"job\", \"17\")
 >>> explanation = space.explain(\"job\", int)

@@ -33,12 +33,12 @@ Add the tuple of these fields, or the entry that is the only argument.
 
 When it returns, every later operation of any process sees the tuple (rule O2). A field may be
 None, bool, int, float, str, bytes, Decimal, datetime with a zone, UUID, list, tuple, dict, an
-array, or any object that can be pickled; the space keeps a copy (V2).
+array, or any object that can be pickled. The space keeps a copy (V2).
 
 Args:
     fields: the fields, as positional arguments.
     lease: how long the tuple stays, in seconds; then it disappears (L1). None keeps it for ever.
-    after: how long until it is visible, in seconds; its lease counts from then (L3).
+    after: the delay until the tuple is visible, in seconds; its lease counts from then (L3).
     timeout: longest wait for room when the space is full, in seconds; 0 does not wait. None waits for
         ever in a space created with when_full=\"wait\", and in others not at all.
 
@@ -46,8 +46,8 @@ Returns:
     With lease or after, the Lease, which can be renewed and cancelled. Otherwise None.
 
 Raises:
-    SpaceFull: there was no room, also not within timeout. Nothing was stored.
-    NotEncodable: a field can not be stored; the message names it. Nothing was stored.
+    SpaceFull: there was no room, even after the timeout. Nothing was stored.
+    NotEncodable: a field cannot be stored; the message names it. Nothing was stored.
 
 >>> space.put(\"job\", 17, b\"resize\")
 >>> space.take(\"job\", int, ...)
@@ -134,19 +134,19 @@ Add several tuples, all of them or none; they become visible together (rule O5).
 Args:
     tuples: the tuples and entries; any iterable, also a generator.
     lease: how long each of them stays, in seconds, as for put.
-    after: how long until they are visible, in seconds, as for put.
+    after: the delay until they are visible, in seconds, as for put.
     timeout: longest wait for room for all of them, in seconds, as for put.
-    atomic: False puts them in steps of 10 000, each of which is atomic: any number of them. What fails
-        has a note with how many were put before; timeout is that of a step.
-    progress: of these steps: is called after each with how many were put so far.
+    atomic: False puts any number of tuples, in atomic steps of 10 000. An exception then has a note
+        with the number that was put before; the timeout is for each step.
+    progress: with such steps: is called after each with the number put so far.
 
 Returns:
     How many there were.
 
 Raises:
-    SpaceFull: there was no room, also not within timeout. Nothing was stored.
+    SpaceFull: there was no room, even after the timeout. Nothing was stored.
     TransactionTooBig: there are more than one step can change, some 600 000. Nothing was stored.
-    NotEncodable: a field can not be stored. Nothing was stored.
+    NotEncodable: a field cannot be stored. Nothing was stored.
 
 >>> space.put_all((\"square\", n) for n in range(3))
 3
@@ -248,10 +248,10 @@ impl Verb for PutIfAbsent {
     const DOC: &'static CStr = c"put_if_absent($self, /, *fields, unless=None, timeout=None)
 --
 
-Add the tuple of these fields unless a match of `unless` is there; one step (rule O8).
+Add the tuple of these fields unless the space has a match of `unless`; one step (rule O8).
 
-Of any number of racing callers exactly one puts. A tuple that somebody holds and may give back
-counts as there (O9).
+Of any number of racing callers exactly one puts. A held tuple that may come back counts as a match
+(O9).
 
 Args:
     fields: the fields, as positional arguments.
@@ -260,11 +260,11 @@ Args:
     timeout: longest wait for room, in seconds, as for put.
 
 Returns:
-    Whether it put.
+    Whether the tuple was put.
 
 Raises:
-    SpaceFull: there was no room, also not within timeout. Nothing was stored.
-    NotEncodable: a field can not be stored. Nothing was stored.
+    SpaceFull: there was no room, even after the timeout. Nothing was stored.
+    NotEncodable: a field cannot be stored. Nothing was stored.
 
 >>> space.put_if_absent(\"leader\", 812, unless=(\"leader\", int))
 True

@@ -27,9 +27,9 @@ impl Verb for Scan {
 
 Go through copies of all tuples that match, in no particular order and in bounded memory (rule O6).
 
-A tuple that is there throughout comes exactly once; one that is put or taken meanwhile may come
-or not. For one consistent moment use `read_all`. When the space is closed, so is this: unless it was at its end, the next
-step raises `SpaceClosed`.
+A tuple that stays in the space throughout comes exactly once. A tuple that is put or taken meanwhile
+may come or not. For one consistent moment use `read_all`. After the space is closed, the next step
+raises `SpaceClosed`, unless the iterator was at its end.
 
 Args:
     template: as for `take`.

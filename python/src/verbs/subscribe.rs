@@ -24,23 +24,23 @@ impl Verb for Subscribe {
     const DOC: &'static CStr = c"subscribe($self, /, *template, on='put', buffer=1024, buffer_bytes=None, where=None)
 --
 
-Be told what happens to tuples that match: each event once, in the space's order (rule N1).
+Get the events of tuples that match: each event once, in the space's order (rule N1).
 
-Everything that happens after a moment of this call is told, and nothing before it (N3), also what
-happens while you are busy: the events wait. If more than `buffer` of them do, the oldest are dropped,
-and the next one says how many you have missed (N2). Nobody who puts or takes waits for you.
+You get every event after a moment of this call, and none before it (N3). Events that happen while you
+are busy wait. If more than `buffer` events wait, the oldest are dropped, and the next one says how
+many you have missed (N2). Puts and takes never wait for a subscription.
 
 Args:
     template: as for `take`.
-    on: what to be told of, one or several. 'put': a tuple is there. 'take': somebody has it for
-        good; of a claim, when it is done; of a transaction, at its commit. 'expire': it is gone and nobody
-        has it, since its lease ended or was cancelled, the last attempt at it failed, or it was
-        dropped for another. 'return': it is back from a claim or a transaction that failed.
+    on: the kinds of events, one or several. 'put': a tuple becomes visible. 'take': a caller has it
+        for good; for a claim, when it is done; for a transaction, at its commit. 'expire': no caller
+        gets the tuple any more. Its lease ended or was cancelled, the last attempt at it failed, or
+        it was dropped for another. 'return': it is back from a claim or a transaction that failed.
     buffer: how many events may wait, at most 1 048 576.
     buffer_bytes: bytes of memory of the space for them. By default 256 for each, at least 64 KiB: give
         more if the tuples are large.
-    where: as for `take`. It is evaluated when you ask for the next event: of those that were missed
-        nobody knows whether it held, and they all count.
+    where: as for `take`. It is evaluated when you ask for the next event. For missed events the answer
+        is unknown, and they all count.
 
 Returns:
     The Subscription: an iterator that waits for the next Event(kind, tuple, seq, missed), and a
@@ -49,7 +49,7 @@ Returns:
 Raises:
     SpaceFull: there is no room for the buffer.
     LimitExceeded: there are too many subscriptions and blocked callers, or the buffer is too large.
-    ValueError: `buffer` is 0, or `on` names what is no event.
+    ValueError: `buffer` is 0, or `on` has a name that is no event.
 
 >>> with space.subscribe(\"alarm\", str, on={\"put\", \"take\"}) as alarms:
 ...     space.put(\"alarm\", \"smoke\")

@@ -38,9 +38,9 @@ Returns:
 
 Raises:
     Timeout: nothing matched in time. Nothing was changed.
-    SpaceFull: there is no room for the new tuple. Nothing was changed; it does not wait for room, and nothing is
-        dropped for it.
-    NotEncodable: a field of the new tuple can not be stored. Nothing was changed.
+    SpaceFull: there is no room for the new tuple. Nothing was changed. The call does not wait for
+        room, and no tuple is dropped for it.
+    NotEncodable: a field of the new tuple cannot be stored. Nothing was changed.
 
 >>> space.put(\"state\", \"idle\")
 >>> space.swap(\"state\", \"idle\", to=(\"state\", \"busy\"))
@@ -93,10 +93,10 @@ impl Verb for Update {
     const DOC: &'static CStr = c"update($self, /, *template, to, timeout=None, where=None)
 --
 
-Replace a match by what a function makes of it, in one step, and return that; waits for a match.
+Replace a match by the result of a function, in one step, and return that; waits for a match.
 
-It is a transaction: nobody takes the tuple meanwhile, and if the function raises, or this process
-dies, it is back at its place. So the function is better short.
+It is a transaction: no other caller can take the tuple meanwhile. If the function raises, or this
+process dies, the tuple is back at its place. Keep the function short.
 
 Args:
     template: as for `take`.
@@ -147,7 +147,7 @@ The arguments are those of `swap`.
 
 Raises:
     SpaceFull: there is no room for the new tuple. Nothing was changed.
-    NotEncodable: a field of the new tuple can not be stored. Nothing was changed.
+    NotEncodable: a field of the new tuple cannot be stored. Nothing was changed.
 
 >>> space.try_swap(\"state\", \"idle\", to=(\"state\", \"busy\")) is None
 True

@@ -24,7 +24,7 @@ impl Verb for Take {
 Remove and return a tuple that matches, waiting for one if there is none.
 
 Each tuple is taken by exactly one caller, in any process (rule T1). By default the oldest match
-goes first (T2), and of several callers that wait the one that came first is served first (T3).
+goes first (T2). Blocked takes are served in FIFO order (T3).
 
 Args:
     template: one pattern per field. A value matches itself; a type (int, str, ...) matches any
@@ -32,14 +32,14 @@ Args:
         made by `like` or `parse`.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
     order: \"fifo\", \"lifo\", \"random\", \"any\", F.max(i) or F.min(i).
-    where: a condition over the whole tuple `f`, as CEL text: \"f[1] % 2 == 0\" (rule M9). Of an
-        entry the fields are names: \"priority > 3\". Evaluated beside the data, not in a lambda.
+    where: a condition over the whole tuple `f`, as CEL text: \"f[1] % 2 == 0\" (rule M9). For an
+        entry the fields are names: \"priority > 3\". The space evaluates it beside the data.
 
 Returns:
     The tuple as it was put.
 
 Raises:
-    Timeout: nothing matched in time. No tuple was removed, also if the call was interrupted (T5).
+    Timeout: nothing matched in time. No tuple was removed. An interrupted call removes none, too (T5).
 
 >>> space.put(\"job\", 17, b\"resize\")
 >>> space.take(\"job\", int, ..., timeout=1.0)

@@ -25,9 +25,9 @@ impl Verb for Transaction {
 Begin operations on this space, and others, that take effect together or not at all (rule X1).
 
 As a context manager it commits at the end of its block. An exception in the block, the death of
-the process, and the end of ttl undo everything: what was taken is back with its identity, age and
-place (X5). Nothing is locked while the block runs, but for the tuples that it took (nobody else
-sees them) and read (others may read and not take them, X3).
+the process, and the end of ttl undo everything: the taken tuples are back with identity, age and
+place (X5). While the block runs, other callers do not see the tuples that it took. They may read the
+tuples that it read, and not take them (X3). Nothing else is locked.
 
 Args:
     others: other spaces, of the same kind: all shm:// or all mem://. `on` gives them.

@@ -21,7 +21,7 @@ impl Verb for MoveTo {
 Move the tuples that match now into another space, in one step for both (rule O7).
 
 Args:
-    other: the space that they go to, `mem://` or `shm://`, whichever this one is.
+    other: the target space, `mem://` or `shm://`, whichever this one is.
     template: as for `take`.
     where: as for `take`.
 

@@ -23,7 +23,7 @@ impl Verb for WaitNone {
     const DOC: &'static CStr = c"wait_none($self, /, *template, timeout=None, where=None)
 --
 
-Wait until no tuple matches (rule O9). One that somebody holds and may give back counts as there.
+Wait until no tuple matches (rule O9). A held tuple that may come back counts as a match.
 
 Args:
     template: as for `take`.

@@ -6,9 +6,9 @@ use super::{Value, ValueError};
 
 /// A map, its pairs sorted by the encoded bytes of their keys (rule V4).
 ///
-/// Keys that match each other are one key, so a key is kept *folded*. Folding makes -0.0 0.0, makes every NaN one, and
-/// removes the zeros at the end of a decimal. A map as a key loses its order. Equal maps then have equal bytes up to
-/// their order, whichever of the keys came first.
+/// Keys that match each other are one key, so a key is kept *folded*. Folding turns -0.0 into 0.0 and every NaN into
+/// one, and removes the zeros at the end of a decimal. A map as a key loses its order. Equal maps then have equal bytes
+/// up to their order, whichever of the keys came first.
 #[derive(Clone, Debug, Default)]
 pub struct Map {
     pairs: Vec<(Value, Value)>,
