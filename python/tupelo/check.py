@@ -46,11 +46,11 @@ OWN_TAG = '"tupelo.'
 WHOLE = re.compile(r"\(|[A-Za-z_][\w.]*\{")
 """How a text begins that is more than a field: a template with a condition, or an entry's."""
 DIGEST = '"digest '
-"""What is in the text of a value that is recorded as a digest."""
+"""A mark in the text of a value that is recorded as a digest."""
 LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 KINDS = re.compile(r":\w+(?:\|:\w+)*")
 CONDITION = re.compile(r"\.\.|[<>|]|!=|\b(?:glob|prefix|in|where)\b")
-"""What a pattern has that asks for more than a kind or one value, besides literals and kinds."""
+"""The operators of a pattern that asks for more than a kind or one value."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class NearMiss:
     """Its number, from 0."""
     asked: str
     found: str
-    """What stood there, in a tuple that matched otherwise."""
+    """The other value, in a tuple that matched otherwise."""
     tuples: int
 
     def __str__(self) -> str:

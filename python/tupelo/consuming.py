@@ -34,7 +34,7 @@ __all__ = ["SIGN", "Mark", "consume", "finish", "new_mark", "those_of"]
 SIGN = "tupelo.finish"
 
 HELD_S = 0.05
-"""How long to wait for a tuple that somebody holds before looking whether it came back to us."""
+"""How long to wait for a held tuple before looking whether it came back to us."""
 
 
 class Mark:
@@ -45,7 +45,7 @@ class Mark:
         self._space = space
         self._text = str(template)
         self.any = (SIGN, bool, self._text, int)
-        """What finds one, for those who wait for it."""
+        """The template that finds a mark, for its waiters."""
 
     def over(self) -> tuple[Any, ...] | None:
         """Return the mark of a finished batch with nothing left; call it before the next take."""

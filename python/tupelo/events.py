@@ -21,7 +21,7 @@ class Event(NamedTuple, Generic[T_co]):
     tuple: T_co
     """A copy of the tuple."""
     seq: int
-    """Its number among the events of the subscription, from 1; those that were dropped count."""
+    """Its number among the events of the subscription, from 1; dropped events count."""
     missed: int
-    """How many were dropped between this one and the one before: you were too slow, or it raised
-    an error when the event was made (a class that refuses its values, or does not fit)."""
+    """How many events were dropped between the previous one and this one. You were too slow, or
+    making the event raised an error (a class that refuses its values, or does not fit)."""

@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-USAGE = 2  # also for a file that can not be written
-NOT_FOUND = 127  # what a shell reports for a program that is not there
+USAGE = 2  # also for a file that cannot be written
+NOT_FOUND = 127  # as a shell reports a missing program
 
 EXAMPLES = """examples:
   tupelo record --out run.jsonl -- python3 program.py
@@ -86,7 +86,7 @@ def record(command: list[str], merged: TextIO, *, quiet: bool = False) -> int:
             f"tupelo record: {merged.name}: {error.strerror}; what each process wrote is in"
             f" {folder}\n"
         )
-        with suppress(OSError):  # what it still has to write would be refused once more
+        with suppress(OSError):  # the rest of it would be refused once more
             merged.close()
         return code or USAGE
     # A process that outlives the command may be writing while the folder is removed.
@@ -136,7 +136,7 @@ def merge(folder: Path, merged: TextIO) -> tuple[int, int]:
         with path.open(encoding="utf-8", errors="replace") as written:
             for whole in written:
                 if not (line := whole.rstrip("\0\n")):
-                    continue  # what a file had room for
+                    continue  # the unused rest of a file
                 try:
                     event = json.loads(line)
                     lines.append((event["time_ns"], line))

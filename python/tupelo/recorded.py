@@ -45,7 +45,7 @@ STATES = frozenset(
         f'"{SIGN}"',
     )
 )
-"""Those that stay: each stands for a state that somebody may look at later."""
+"""Tags of tuples that stay: each stands for a state that a program may look at later."""
 
 
 class BadRecordError(Exception):
@@ -77,7 +77,7 @@ class History:
 
     put: Counter[tuple[str, ...]] = field(default_factory=Counter)
     leased: set[tuple[str, ...]] = field(default_factory=set)
-    """Those that were put with a lease: they go by themselves, as their program wants it."""
+    """Tuples that were put with a lease: they go by themselves, as their program wants it."""
     taken: Counter[tuple[str, ...]] = field(default_factory=Counter)
     read: set[tuple[str, ...]] = field(default_factory=set)
     asked: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -127,7 +127,7 @@ def load(path: Path) -> dict[str, History]:
     histories: dict[str, History] = {}
     transfers: list[Transfer] = []
     searches: Counter[Search] = Counter()
-    with path.open("rb") as lines:  # what is no text either is refused as the line that it is in
+    with path.open("rb") as lines:  # bytes that are no text are refused with their line
         for number, line in enumerate(lines, 1):
             try:
                 event = _event(line)

@@ -22,7 +22,7 @@ NUMBER_MAX = (1 << 63) - 1
 """The largest that the native module can be given."""
 
 SIZE_MAX = "256 GiB"
-"""What it says itself is the largest space, of any number that it can be given."""
+"""The largest size of a space; the native module names it for any larger number."""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["spawn"]
 
 INTERRUPTED = 130
-"""Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
+"""Exit code of a worker that Ctrl-C ended: a shell reports the same."""
 
 COULD_NOT_BEGIN = 1
 """Exit code of a worker that could not import its function, and of whatever Python ends so."""

@@ -203,7 +203,7 @@ class _Start:
         self._is_over = False
         self._is_given_up = False
         self._is_left_to_thread = False
-        """Whether the thread ends what it has begun, since nobody else knows of it."""
+        """Whether the thread ends what it has begun, since no other code knows of it."""
 
     def run(self) -> LocalPool:
         """Start the workers; in the thread."""

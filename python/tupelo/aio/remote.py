@@ -68,7 +68,7 @@ class RemoteFunction(Generic[P, R]):
         functools.update_wrapper(self, function)
         self._function = function
         self.address = address
-        """Where its tasks go, and on what terms."""
+        """The queue of its tasks, and their terms."""
         self._connected: Space | None = None
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:

@@ -180,7 +180,7 @@ class Queue(Generic[T]):
             AtOnce(space), name, maxsize=maxsize, max_attempts=max_attempts, ttl=ttl
         )
         self.dead: DeadItems[T] = DeadItems(self._core.dead)
-        """The items that nobody could be done with.
+        """The items whose attempts have all failed.
 
         >>> from tupelo.batteries import Queue
         >>> mail = Queue[str](space, "post", max_attempts=1)

@@ -87,7 +87,7 @@ class RemoteFunction(Generic[P, R]):
         functools.update_wrapper(self, function)
         self._function = function
         self.address = address
-        """Where its tasks go, and on what terms."""
+        """The queue of its tasks, and their terms."""
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function here."""

@@ -21,7 +21,7 @@ EXAMPLES = """examples:
 """
 USAGE = 2  # exit code
 INTERRUPTED = 130
-BROKEN_PIPE = 141  # what a shell reports for one
+BROKEN_PIPE = 141  # as a shell reports it
 
 
 def positive(text: str) -> int:

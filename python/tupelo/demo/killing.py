@@ -35,7 +35,7 @@ def search_and_kill(plan: Plan, terminal: Terminal, common: ts.Space, team: Team
     """Search as often as workers are to be killed, and kill one each time; check every answer."""
     passwords = plan.wanted(plan.searches)
     expected = {database.digest(password): password for password in passwords}
-    parts: list[int] = []  # of those who were killed
+    parts: list[int] = []  # of killed workers
     for _ in range(plan.kills):
         common.put("victim")
         common.put_all([("search_task", digest, "not_processed") for digest in expected])

@@ -37,8 +37,8 @@ from tupelo.figures import count, duration
 
 TupleT = TypeVar("TupleT", bound=tuple[Any, ...])
 
-PAIR_BYTES = 400  # what a pair needs in a space at most, its share of the indexes included
-SPACE_BYTES = 16 << 20  # what a space needs beside the pairs
+PAIR_BYTES = 400  # the most for a pair in a space, its share of the indexes included
+SPACE_BYTES = 16 << 20  # for a space beside the pairs
 SAMPLE_EVERY = 16  # measured puts and takes: a clock read costs as much as half a put
 PATIENCE_S = 120.0  # longer than any step takes; a dead worker must not hang the demo
 

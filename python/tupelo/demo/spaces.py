@@ -8,7 +8,7 @@ from pathlib import Path
 import tupelo as ts
 
 OWNED = re.compile(r"tupelo-demo-[a-z]+-(\d+)(?:-\d+)?")
-"""What no space of a user is called by chance, with the process that made it."""
+"""A name that no other space of a user has by chance, with the process that made it."""
 
 
 def name_of(demo: str) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FUTURES", "future"]
 
 FUTURES = {"take_future": "take", "read_future": "read"}
-"""The verbs, and what is written down of what comes."""
+"""The verbs, and the lines that record their results."""
 
 
 def future(name: str, verb: str) -> Callable[..., Any]:

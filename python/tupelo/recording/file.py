@@ -40,7 +40,7 @@ class _Files:
 
     pid = 0
     room = mmap.mmap(-1, mmap.PAGESIZE)
-    """What is mapped of the last; of process 0 there is none."""
+    """The map of the last file; process 0 has none."""
     number = -1
     """Of the last."""
     stopped_pid = 0
@@ -89,7 +89,7 @@ def _begin_another(pid: int, data: bytes) -> None:
         room = _mapped(descriptor, size_bytes)
     finally:
         os.close(descriptor)
-    room.write(data)  # before others know of it, who may fill it at once
+    room.write(data)  # before other threads know of it, which may fill it at once
     _files.room, _files.number = room, number
     _files.pid = pid  # last: now other threads write there, too
 

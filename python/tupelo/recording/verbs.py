@@ -114,7 +114,7 @@ class Verb:
 
     name: str
     tell: Callable[[Call, Any], None]
-    """Writes down what the call did, by what it returned."""
+    """Records the effect of the call, by its result."""
     waits: bool = False
     """Whether it may wait; so a line says it before.
 
@@ -267,7 +267,7 @@ IN_SPACES = (
     Verb("copy_to", partial(_transferred, verb="copy")),
     Verb("dead", _letters),
 )
-"""Those of a space that return what they found; what goes on afterwards is its host's."""
+"""The verbs of a space that return their finds; later operations on a find are its own."""
 
 SEARCHING = {"take": "take", "read": "read", "try_take": "take", "try_read": "read"}
-"""The verbs of a search, and what is written down of what they find. The first two wait."""
+"""The verbs of a search, and the lines that record their finds. The first two wait."""

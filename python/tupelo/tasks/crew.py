@@ -342,10 +342,10 @@ class Processes:
 class _Ending(NamedTuple):
     pid: int
     code: int | None
-    """None if somebody else has waited for it."""
+    """None if other code has waited for it."""
     was_ready: bool
     was_told: bool
-    """To end, by a tuple: others may end as well as that one, by a task that does it."""
+    """Whether a tuple told it to end. A worker may also end by itself, in a task that exits."""
     failure: str | None
 
     def how(self) -> str:
@@ -403,7 +403,7 @@ class _Member(NamedTuple):
         failure = failures[0] if failures else None
         code = self.process.exitcode
         ending = _Ending(self.pid, code, READY in reports, ENDED in reports, failure)
-        with suppress(ValueError):  # somebody else has waited for it, so nobody knows that it ended
+        with suppress(ValueError):  # other code has waited for it, so its end is not seen here
             self.process.close()
         return ending
 
@@ -466,8 +466,8 @@ def _tell_to_end(space: Space, queue: str, workers: int) -> bool:
 
 
 FINISHED_AT, KILLED_AT = 20, 10
-"""When what was begun is waited for, and when who is left is killed, at the end of a process: the
-greater first, and both before it waits for its children."""
+"""The order at the end of a process: first it waits for the work that has begun, then it kills the
+remaining workers. The greater goes first, and both before it waits for its children."""
 
 _registered: set[tuple[int, Callable[[], object]]] = set()
 

@@ -35,7 +35,7 @@ IDLE_S = 60.0
 """How long workers without work are kept, if others are started: they cost memory, not time."""
 
 NAMELESS_IDLE_S = 1.0
-"""How long those are kept that nobody else can reach, since their space has lost its name."""
+"""How long a pool is kept that other code cannot reach, since its space has lost its name."""
 
 WAYS = ("processes", "threads", "workers")
 
@@ -78,9 +78,9 @@ def evaluate(
                 _pools.pop(_key(space, threads=way == "threads"), None)
             _end(pool)
         elif isinstance(error, Exception):
-            return future  # those that there are do it as well
+            return future  # the existing ones do it as well
         else:
-            future.cancel()  # unless somebody has begun
+            future.cancel()  # unless a worker has begun
         raise
     return future
 
@@ -116,11 +116,11 @@ _lock = threading.RLock()
 _making: dict[tuple[int, str, str, bool], threading.RLock] = {}
 """Had while a pool is made, which may wait for room in its space."""
 _in_line: set[tuple[int, str, str, bool]] = set()
-"""Those whose maker waits for room."""
+"""The keys of pools whose maker waits for room."""
 _pools: dict[tuple[int, str, str, bool], LocalPool] = {}
 _retired: list[LocalPool] = []
-"""Those that have another one in their place, since their space has lost its name, or since they
-can not go on; they may have something to do."""
+"""Pools that were replaced, since their space has lost its name, or since they cannot go on. They
+may have something to do."""
 _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
 
 
@@ -279,11 +279,11 @@ def _begin_anew() -> None:
 os.register_at_fork(after_in_child=_begin_anew)
 
 
-@atexit.register  # behind what the crew has registered, so that it runs before that
+@atexit.register  # registered behind the crew's, so that it runs before it
 def _finish() -> None:
     """At the end of the program: wait for the tasks that were begun."""
     # One after the other, and each once: `atexit` calls this, and `multiprocessing`.
-    while (pool := _taken_off()) is not None:  # those of a parent leave it to that
+    while (pool := _taken_off()) is not None:  # pools of a parent are left to it
         try:
             pool.finish()
         except BaseException:

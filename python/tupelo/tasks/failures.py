@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 TRACEBACK_CHARACTERS_MAX = 20_000
-"""Of a longer one the end is kept: it says what happened."""
+"""Of a longer text the end is kept: it says what happened."""
 
 BYTES_MAX = 20_000
-"""Of an exception's argument: what could not be decoded may be a whole file."""
+"""Of an exception's argument: bytes that could not be decoded may be a whole file."""
 
 PLAIN = (type(None), bool, int, float, str, bytes)
 

@@ -37,7 +37,7 @@ __all__ = ["LocalPool", "connection_like", "is_private"]
 POOL = "tupelo.pool"
 
 A_WEEK_S = 7 * 24 * 3600.0
-"""How long a program may be stopped until its tuples are taken for those of a dead one."""
+"""How long a program may be stopped until its tuples count as those of a dead one."""
 
 
 def is_private(space: Space) -> bool:
@@ -65,7 +65,7 @@ class LocalPool:
         """
         self.space = space
         self.used_at = monotonic()
-        """When it was last given something to do, or is about to be, where somebody notes that."""
+        """When it last got something to do, or is about to, where that is noted."""
         self._pid = os.getpid()
         self._alive: Claim[Any] | None = None
         if is_private(space):
@@ -129,7 +129,7 @@ class LocalPool:
             attempts_max=attempts_max,
             timeout_s=timeout_s,
         )
-        if self.broken is not None:  # perhaps before this one was due, so that nobody has told it
+        if self.broken is not None:  # perhaps before this one was due, so that it was not told
             self.mailbox.fail(self.broken)
         return future
 
@@ -145,7 +145,7 @@ class LocalPool:
             RemoteError: there are tasks of an open mailbox that no worker will do, and why.
         """
         if self._pid != os.getpid():
-            return  # a fork's copy: tasks and workers are those of the parent
+            return  # a fork's copy: tasks and workers belong to the parent
         self._wait_for_answers()
         self.mailboxes.end()
         if self.broken is None:

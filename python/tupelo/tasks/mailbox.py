@@ -62,7 +62,7 @@ class TaskFuture(PromptFuture):
         super().__init__()
         self._mailbox = mailbox
         self.task = task
-        """What was put."""
+        """The task tuple."""
         self.is_put = False
         """Whether the task was put: if it is not there then, it is done, or lost."""
 
@@ -141,9 +141,9 @@ class Mailbox:
         self._has_thread = False
         self._unreadable: set[int] = set()
         self._leaving: list[int] = []
-        """Those that somebody is withdrawing."""
+        """The tasks that a thread is withdrawing."""
         self._looked_for = -1
-        """The last one that was looked for."""
+        """The last task that was looked for."""
         self.why_gone: RemoteError | None = None
         """Why tasks are not there any more, where it is not the space that has dropped them."""
 
@@ -191,7 +191,7 @@ class Mailbox:
             self._start()
         except BaseException:
             if not self.withdraw(number):
-                self._forget(number)  # somebody works on it, and answers nobody
+                self._forget(number)  # a worker has it, and its answer is dropped
             raise
         return future
 
@@ -254,8 +254,8 @@ class Mailbox:
             if is_announced(self.space, task.queue) is not False:
                 return None
             if self.space.count(protocol.tasks_from(self.name, task.number)) == 0:
-                return None  # somebody works on it, whoever that is
-        except TupeloError:  # nobody can tell
+                return None  # a worker has it
+        except TupeloError:  # unknown
             return None
         url = self.space.url
         call = shown_call(task.function, task.arguments, task.keywords)
@@ -334,7 +334,7 @@ class Mailbox:
 
     def _fail_lost(self) -> None:
         """Fail the futures whose tasks are gone without an answer: there will be none."""
-        space = plain(self.space)  # whose looks nobody writes down
+        space = plain(self.space)  # whose looks are not recorded
         waiting = [future for future in self.due() if future.is_put]
         later = [future for future in waiting if future.task.number > self._looked_for]
         with suppress(Stalled):  # then the next look tells
@@ -353,7 +353,7 @@ class Mailbox:
         if space.count(task) > 0:
             return False
         try:
-            space.wait_none(task, timeout=0)  # what somebody works on is there, too (O9)
+            space.wait_none(task, timeout=0)  # a held task counts, too (O9)
         except Timeout:
             return False
         # Only now: a task goes when its answer comes.

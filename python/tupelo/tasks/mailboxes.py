@@ -33,7 +33,7 @@ class Mailboxes:
         self._numbers = count()
         self._open: dict[str, Callable[[], None]] = {}
         self._abandoned: set[str] = set()
-        """Of those there may still be answers."""
+        """Mailboxes that may still get answers."""
 
     def open(self, at_end: Callable[[], None]) -> str:
         """Make up the name of another one. `at_end` is for `end`."""

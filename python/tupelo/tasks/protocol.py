@@ -57,7 +57,7 @@ DEATHS_MAX = 3
 """Workers that may die of a task before it has failed: it is more likely that it kills them."""
 
 NOBODY = -1
-"""The number of an answer to no task: there is nobody left to answer."""
+"""The number of an answer to no task: no worker is left to answer."""
 
 TTL_S = 30.0
 """How long a worker may be silent before its task is given to another, by default."""
@@ -74,7 +74,7 @@ class Task(NamedTuple):
     mailbox: str
     """Where the answer goes; empty if there is to be none."""
     number: int
-    """Chosen by who put the task; the answer carries it."""
+    """Chosen by the caller that put the task; the answer carries it."""
     failures: int
     """Attempts that raised."""
     attempts_max: int

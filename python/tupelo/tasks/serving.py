@@ -73,9 +73,9 @@ class Server:
         self._timekeeper = None if timeout_s is None else Timekeeper(timeout_s, self._late)
         self._timeout_s = timeout_s
         self.is_busy = False
-        """Whether a task is being computed: somebody who wants this worker to end may wait."""
+        """Whether a task is being computed: a caller that ends this worker may wait."""
         self.is_to_end = False
-        """Set by whoever wants this worker to end after its task."""
+        """Set by a caller, to end this worker after its task."""
 
     def serve(self) -> None:
         """Serve until a tuple `("tupelo.end", queue)` is taken, or `is_to_end` is set.
@@ -89,7 +89,7 @@ class Server:
                 claim.done()
                 return
             self.is_busy = True
-            if self.is_to_end:  # whoever has set it has seen that this one is not busy
+            if self.is_to_end:  # its setter has seen that this one is not busy
                 self.is_busy = False
                 claim.abort()
                 return

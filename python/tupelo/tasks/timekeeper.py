@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_CODE_LATE", "Timekeeper"]
 
 EXIT_CODE_LATE = 124
-"""Exit code of a worker whose task was late: what `timeout` of the shell uses."""
+"""Exit code of a worker whose task was late: that of the shell's `timeout`."""
 
 
 class Timekeeper:

@@ -39,15 +39,15 @@ __all__ = ["Barrier", "BrokenBarrier", "Latch"]
 BARRIER = "tupelo.barrier"
 LATCH = "tupelo.latch"
 STATES = (BARRIER, LATCH)
-"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
+"""Tags of tuples that stay for later users: `tupelo check` does not ask who took them."""
 
 PARTIES_MAX = 4096
-"""Each arrival copies the names of those who came before: this is for groups, not for crowds."""
+"""Each arrival copies the names of all arrived parties: a barrier is for groups, not for crowds."""
 
 NUMBER_MAX = (1 << 63) - 1
 
 LEFT = ""
-"""In the place of one who came and did not wait: whoever comes next takes it. Nobody's name."""
+"""The place of a party that came and gave up: the next party takes it. No party has this name."""
 
 BROKEN = -1
 

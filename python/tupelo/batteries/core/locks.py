@@ -48,7 +48,7 @@ LOCK = "tupelo.lock"
 SEMAPHORE = "tupelo.semaphore"
 RWLOCK = "tupelo.rwlock"
 STATES = (LOCK, SEMAPHORE, f"{SEMAPHORE}.unit", RWLOCK, f"{RWLOCK}.gate", f"{RWLOCK}.unit")
-"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
+"""Tags of tuples that stay for later users: `tupelo check` does not ask who took them."""
 
 UNITS_MAX = 4096
 """Each unit is a tuple, and a writer claims them all."""
@@ -150,7 +150,7 @@ class Acquirable(ABC):
         self.name = checks.text("name", name)
         self._ttl_s = checks.time_to_live(ttl)
         self.holdings = Holdings()
-        """What is held with this object."""
+        """The permits that are held with this object."""
 
     def __repr__(self) -> str:
         """Show the name, and where it is."""
@@ -189,7 +189,7 @@ class Acquirable(ABC):
             try:
                 await self._space.wait_none(*template, timeout=0)
             except Timeout:
-                return True  # there are such tuples, in the hands of somebody
+                return True  # such tuples exist, held by others
         return False
 
     async def permit(self, timeout: Seconds | None = None) -> Permit:

@@ -63,7 +63,7 @@ class Failure(NamedTuple):
     """
 
     args: tuple[Any, ...]
-    """What the function was called with."""
+    """The arguments of the call."""
     attempts: int
     """How many there were."""
     error: RemoteError
@@ -423,7 +423,7 @@ class Mapping:
         except Exception as error:
             if not is_of_value(error):
                 raise
-            return  # one of them can not be read here: they stay
+            return  # one of them cannot be read here: they stay
         unput = []
         for fields in waiting:
             told = Task._make(fields[1:])

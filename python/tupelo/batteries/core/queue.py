@@ -51,7 +51,7 @@ QUEUE = "tupelo.queue"
 SIZE = "tupelo.queue.size"
 ROOM = "tupelo.queue.room"
 STATES = (SIZE, ROOM)
-"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
+"""Tags of tuples that stay for later users: `tupelo check` does not ask who took them."""
 
 PRIORITY_MAX = 9
 """Each priority that is in use costs a look, as long as there are urgent items."""
@@ -117,7 +117,7 @@ class Work(Generic[T]):
         """Give the room of the item back with the end of the claim, if it took any."""
         if self._room:
             self._claim.put(ROOM, self._claim.tuple[1])
-            self._room = 0  # not before: what comes in between leaves it to be given
+            self._room = 0  # not before: an interruption leaves it to be given
 
 
 class Delivery(Work[T]):
@@ -301,7 +301,7 @@ class Queue(Generic[T]):
                 claim = self._claim_partly(error)
                 if claim is not None:
                     return claim
-                if not is_of_space:  # an item that nobody can claim now, so it would be met again
+                if not is_of_space:  # it cannot be claimed now, and would be met again
                     raise
                 # Another worker has it by now, and is told: perhaps there are others behind it.
 
@@ -348,7 +348,7 @@ class Queue(Generic[T]):
                 return await self._space.claim(
                     self._any,
                     timeout=deadline.left(),
-                    order=MOST_URGENT,  # of those that came since the look
+                    order=MOST_URGENT,  # of the items that came since the look
                     **self._terms,
                 )
             except (NotEncodable, SchemaMismatch) as error:

@@ -156,7 +156,7 @@ class Address:
                     with suppress(TupeloError):  # the connection was closed, which gives it back
                         await held.abort("not put again")
                 if futures and isinstance(error, SpaceFull):
-                    break  # who called waits for those that were put: the others are still dead
+                    break  # the caller waits for the tasks that were put: the others are still dead
                 raise
         return futures
 

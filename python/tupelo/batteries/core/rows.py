@@ -22,7 +22,7 @@ __all__ = ["Rows"]
 T = TypeVar("T")
 
 ARRAYS = ({bool}, {int}, {float}, {int, float}, {str}, {bytes})
-"""What NumPy has arrays of."""
+"""The types that NumPy has arrays of."""
 
 
 class Rows(list[T]):

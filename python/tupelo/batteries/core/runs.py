@@ -32,7 +32,7 @@ LOOK_S = 5.0
 """How often a loop that waits looks whether its run is over, if nothing wakes it."""
 
 LEASE_S = 60.0
-"""For a tuple whose run is killed. One that ends removes it."""
+"""The lease of the tuple, for a killed run. A run that ends removes its tuple."""
 
 
 def unique() -> str:
@@ -46,7 +46,7 @@ class Run:
     def __init__(self, service: str) -> None:
         """Begin it."""
         self.stop = (STOP, service, unique())
-        """What wakes its loops."""
+        """The tuple that wakes its loops."""
         self.pid = os.getpid()
         self.is_over = False
         """Whether its loops are to end."""

@@ -45,19 +45,19 @@ REQUEST = "tupelo.request"
 ANSWER = "tupelo.answer"
 
 ANSWER_LEASE_S = 60.0
-"""For an answer that nobody takes. Who waits for one has it at once."""
+"""The lease of an answer that is never taken. A waiting caller has its answer at once."""
 
 ROOM_S = ANSWER_LEASE_S
 """How long to wait for room in a full space: a service outlives a moment without any."""
 
 REQUEST_GRACE_S = 1.0
-"""For how much longer than its caller waits a request is there."""
+"""How much longer a request lives than its caller waits."""
 
 CONCURRENCY_MAX = 1024
 """Each is a thread, or a task."""
 
 ATTEMPTS_MAX = 3
-"""After so many servers died of a request, it is answered that it can not be."""
+"""After so many dead servers a request is answered with an error."""
 
 
 class Service:

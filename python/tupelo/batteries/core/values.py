@@ -34,7 +34,7 @@ T = TypeVar("T")
 COUNTER = "tupelo.counter"
 REGISTER = "tupelo.register"
 STATES = (COUNTER, REGISTER)
-"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
+"""Tags of tuples that stay for later users: `tupelo check` does not ask who took them."""
 
 
 class Counter:
