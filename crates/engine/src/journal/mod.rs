@@ -39,7 +39,7 @@ const APPEND_WORDS: usize = 2;
 #[inline(always)]
 pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
     if store.journal.is_on() && section.has_notes() {
-        return commit_noted(store, section);
+        return commit_noted(store, section, false);
     }
     Ok(section.commit()?)
 }
@@ -52,9 +52,19 @@ pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Err
 #[inline(always)]
 pub(crate) fn finish(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
     if store.journal.is_on() && section.has_notes() {
-        return commit_noted(store, &mut section);
+        return commit_noted(store, &mut section, false);
     }
     Ok(section.finish()?)
+}
+
+/// As [`commit`], of a take of one tuple in a journalled space that has [looked](has_room_for_take) in this section: there is room
+/// for its record.
+///
+/// # Errors
+///
+/// As [`Section::commit`].
+pub(crate) fn commit_take(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
+    if section.has_notes() { commit_noted(store, section, true) } else { Ok(section.commit()?) }
 }
 
 /// As [`commit`], of sections over several spaces, the one of `stores[i]` being number `i`. An error comes with the number of
@@ -70,7 +80,7 @@ pub(crate) fn commit_together(
     let mut positions = Vec::new();
     for (index, (store, section)) in stores.iter().zip(&mut *sections).enumerate() {
         if store.journal.is_on() && section.has_notes() {
-            let position = append(store, section).map_err(|error| (index, error))?;
+            let position = append(store, section, false).map_err(|error| (index, error))?;
             positions.push((*store, position));
         }
     }
@@ -83,9 +93,9 @@ pub(crate) fn commit_together(
 
 #[cold]
 #[inline(never)]
-fn commit_noted(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
+fn commit_noted(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<(), Error> {
     let had_lock = section.holds(head::JOURNAL_SCOPE);
-    let position = append(store, section)?;
+    let position = append(store, section, has_looked)?;
     section.commit()?;
     if !had_lock {
         // What follows in the section may need locks that come before this one.
@@ -96,13 +106,13 @@ fn commit_noted(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
 }
 
 /// Appends what is noted. Returns where the ring ends then, if the section commits.
-fn append(store: &Store, section: &mut Section<'_>) -> Result<u64, Error> {
+fn append(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<u64, Error> {
     if section.room() < APPEND_WORDS {
         return Err(Need::Log.into());
     }
     let mut notes = section.take_notes();
     leave_out_gone(&mut notes);
-    let size = record::Size::of(section.view(), &notes);
+    let size = record::Size::of(section.view(), &notes, has_looked);
     Ring::of(store, section.view()).require_fits(size)?;
     let focused = section.focused();
     if section.holds(head::JOURNAL_SCOPE) {

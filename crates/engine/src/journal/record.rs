@@ -35,17 +35,34 @@ const CHANGE_WORDS: usize = 2;
 pub(crate) struct Size {
     /// Its bytes.
     pub(crate) bytes: u64,
-    /// Whether it may wait until there is room: tuples come with it.
-    pub(crate) may_wait: bool,
+    /// What it leaves to others.
+    pub(crate) leaves: Leaves,
+}
+
+/// What a record leaves of the ring to others, which can not wait as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// The reserve: tuples come with it.
+    Reserve,
+    /// What takes have that looked for room before.
+    Takes,
+    /// Nothing: it is a take that has looked.
+    Nothing,
 }
 
 impl Size {
-    /// What a record of these changes takes.
-    pub(crate) fn of(view: &View<'_>, notes: &[Note]) -> Self {
+    /// What a record of these changes takes, of a take that `has_looked` for room, or of anything else.
+    pub(crate) fn of(view: &View<'_>, notes: &[Note], has_looked: bool) -> Self {
         let of_one = |note: &Note| change_bytes(view, note) as u64;
         let bytes = WORD as u64 + notes.iter().map(of_one).sum::<u64>();
-        let may_wait = notes.iter().any(|note| note.kind == Kind::Put.number());
-        Self { bytes, may_wait }
+        let leaves = if has_looked {
+            Leaves::Nothing
+        } else if notes.iter().any(|note| note.kind == Kind::Put.number()) {
+            Leaves::Reserve
+        } else {
+            Leaves::Takes
+        };
+        Self { bytes, leaves }
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use tupelo_shm::{Section, Span, View};
 
 use crate::base::error::{Error, Need};
-use crate::journal::record::Size;
+use crate::journal::record::{Leaves, Size};
 use crate::store::Store;
 use crate::store::journal::{self, BEGIN, END, Line};
 
 /// What puts leave of a ring to what may not wait for room: takes, expiries, what becomes of the claims of the dead.
 const RESERVE_SHARE: u64 = 4;
 const RESERVE_BYTES_MAX: u64 = 1 << 20;
-/// Half of that is left when the other half is used by takes that have looked: one of each thread.
+/// Half of that is for takes that have looked whether it is free: one of each thread.
 const TAKES_SHARE: u64 = 2;
 
 /// The ring of a space.
@@ -57,14 +57,18 @@ impl<'m> Ring<'m> {
         self.bytes.saturating_sub(self.end().saturating_sub(self.begin()))
     }
 
-    /// The largest record that could ever be appended.
-    fn record_bytes_max(self, size: Size) -> u64 {
-        self.bytes - if size.may_wait { self.reserve_bytes() } else { 0 }
+    /// Bytes that have to be left beside a record.
+    fn left_bytes(self, size: Size) -> u64 {
+        match size.leaves {
+            Leaves::Reserve => self.reserve_bytes(),
+            Leaves::Takes => self.reserve_bytes() / TAKES_SHARE,
+            Leaves::Nothing => 0,
+        }
     }
 
     /// Refuses a record that would not fit into an empty ring.
     pub(crate) fn require_fits(self, size: Size) -> Result<(), Error> {
-        let most = self.record_bytes_max(size);
+        let most = self.bytes - self.left_bytes(size);
         if size.bytes <= most {
             return Ok(());
         }
@@ -76,7 +80,7 @@ impl<'m> Ring<'m> {
 
     /// Refuses a record for which there is no room now.
     pub(crate) fn require_room(self, size: Size) -> Result<(), Error> {
-        let needed = size.bytes + if size.may_wait { self.reserve_bytes() } else { 0 };
+        let needed = size.bytes + self.left_bytes(size);
         if needed <= self.free_bytes() {
             return Ok(());
         }

@@ -184,7 +184,8 @@ fn take_hit_told<'m, R, E: From<Error>>(
     let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
     links::unlink_found(&mut section, stripe, hit);
     free_told(store, &mut section, stripe, hit.record)?;
-    journal::finish(store, section)?;
+    journal::commit_take(store, &mut section)?;
+    drop(section);
     sweep::see_to_crowd(store);
     sink(tuple)
 }

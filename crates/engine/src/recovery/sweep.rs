@@ -301,7 +301,7 @@ pub(crate) fn return_log_reserve(store: &Store) {
 /// What became of a sweep that somebody made in passing: if there was no room to put something back, the next one will.
 fn if_there_is_room(swept: Result<(), Error>) -> Result<(), Error> {
     match swept {
-        Err(Error::SpaceFull(_)) => Ok(()),
+        Err(Error::SpaceFull(_) | Error::JournalFull { .. } | Error::Storage(_)) => Ok(()),
         done => done,
     }
 }

@@ -14,6 +14,7 @@ mod handed;
 mod leases;
 #[path = "../behaviour/limited.rs"]
 mod limited;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod random;
 #[path = "../behaviour/refusable.rs"]
 mod refusable;

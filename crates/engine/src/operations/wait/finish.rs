@@ -92,7 +92,7 @@ impl Waiter {
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy(section.view(), reference, kinds);
         let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
-        journal::commit(&self.engine, &mut section)?;
+        journal::commit_take(&self.engine, &mut section)?;
         drop(section);
         told.wake(&self.engine);
         self.release();
