@@ -23,6 +23,7 @@
 mod access;
 mod addresses;
 mod announce;
+mod at_fork;
 mod buffer;
 pub mod clock;
 mod copy;
@@ -55,6 +56,7 @@ mod thread;
 
 pub use access::{Fresh, GRANULE, Span, View, Word};
 pub use announce::Announcement;
+pub use at_fork::{AtFork, at_fork};
 pub use buffer::CopyBuffer;
 pub use error::{AddressLimit, Bytes, Error, Limit};
 pub use group::{GROUP_MAX, commit_together};

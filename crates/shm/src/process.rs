@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::{addresses, desk};
+use crate::{addresses, at_fork, desk};
 
 /// A process, or a thread, for as long as the machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,11 +201,14 @@ pub fn watch_forks() {
 }
 
 extern "C" fn before_fork() {
+    // First: whoever it waits for may want addresses.
+    at_fork::before();
     addresses::before_fork();
 }
 
 extern "C" fn after_fork_in_parent() {
     addresses::after_fork();
+    at_fork::after(false);
 }
 
 extern "C" fn after_fork_in_child() {
@@ -213,6 +216,7 @@ extern "C" fn after_fork_in_child() {
     desk::forget();
     OWN_START_TIME.store(0, Ordering::Relaxed);
     addresses::after_fork();
+    at_fork::after(true);
 }
 
 #[cfg(test)]
