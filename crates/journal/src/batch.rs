@@ -1,0 +1,99 @@
+//! What one turn of the journal brings to the file: the changes of many records, one beside the other.
+//!
+//! A tuple that is put and taken in one turn never comes to the file. What else happens to a tuple of this turn is done to it
+//! here; what happens to one that is in the file is done there at once.
+
+use std::collections::BTreeMap;
+
+use tupelo_engine::{Attempts, Change, Kept, KeptTerms};
+use tupelo_tuple::encoding::encode_tuple_view;
+
+use crate::error::Error;
+use crate::writing::{Row, Writing};
+
+/// Changes that are on their way to the file.
+#[derive(Debug)]
+pub(crate) struct Batch<'s> {
+    writing: Writing<'s>,
+    /// What was put in this turn and is still there, by its id: SQLite appends what comes in this order.
+    put: BTreeMap<u64, Row>,
+    /// Larger than all ids so far, also of tuples that are gone.
+    next_id: u64,
+}
+
+impl<'s> Batch<'s> {
+    /// Nothing yet.
+    pub(crate) const fn new(writing: Writing<'s>) -> Self {
+        Self { writing, put: BTreeMap::new(), next_id: 0 }
+    }
+
+    /// Adds a change, which came after those that were added before.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says: nothing of the batch is in the file then.
+    pub(crate) fn add(&mut self, change: &Change<'_>) -> Result<(), Error> {
+        match change {
+            Change::Put { id, tuple, terms } => {
+                let mut image = Vec::new();
+                // What is in a space was encoded before, or could be.
+                encode_tuple_view(&mut image, *tuple).map_err(|error| Error::Storage {
+                    path: self.writing.path().to_owned(),
+                    problem: format!("tuple {id} cannot be encoded: {error}"),
+                })?;
+                self.note(*id);
+                let kept = Kept { id: *id, terms: *terms, attempts: Attempts::default() };
+                self.put.insert(*id, Row { kept, image });
+                Ok(())
+            }
+            Change::Taken { id } => match self.put.remove(id) {
+                Some(_) => Ok(()),
+                None => self.writing.remove(*id),
+            },
+            Change::Visible { id, new_id, terms } => self.make_visible(*id, *new_id, *terms),
+            Change::Lease { id, terms } => match self.put.get_mut(id) {
+                Some(row) => {
+                    row.kept.terms = *terms;
+                    Ok(())
+                }
+                None => self.writing.set_terms(*id, *terms),
+            },
+            Change::Attempts { id, attempts } => match self.put.get_mut(id) {
+                Some(row) => {
+                    row.kept.attempts = attempts.clone();
+                    Ok(())
+                }
+                None => self.writing.set_attempts(*id, attempts),
+            },
+            other => Err(Error::Storage {
+                path: self.writing.path().to_owned(),
+                problem: format!("the file cannot keep {other:?}"),
+            }),
+        }
+    }
+
+    fn note(&mut self, id: u64) {
+        self.next_id = self.next_id.max(id.saturating_add(1));
+    }
+
+    fn make_visible(&mut self, id: u64, new_id: u64, terms: KeptTerms) -> Result<(), Error> {
+        self.note(new_id);
+        let Some(mut row) = self.put.remove(&id) else {
+            return self.writing.rename(id, new_id, terms);
+        };
+        (row.kept.id, row.kept.terms) = (new_id, terms);
+        self.put.insert(new_id, row);
+        Ok(())
+    }
+
+    /// Puts it all on the disk, and notes that everything up to this position of the journal is there.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says: nothing of it is in the file then.
+    pub(crate) fn commit_up_to(self, position: u64) -> Result<(), Error> {
+        let Self { writing, put, next_id } = self;
+        put.values().try_for_each(|row| writing.insert(row))?;
+        writing.commit_up_to(position, next_id)
+    }
+}

@@ -1,0 +1,329 @@
+//! The file of a space: an SQLite database with one row for each tuple.
+//!
+//! | table | what it has |
+//! |---|---|
+//! | `space` | one row: the id of the file, its generation, the position up to which the journal is in it, the limits |
+//! | `tuple` | what is in the space: the id, the canonical bytes, when it appears and ends, its attempts and why they failed |
+//!
+//! The write-ahead log is synced at each commit (`synchronous=FULL`), so what was committed survives the loss of power. Writers of
+//! several processes exclude each other by SQLite's own lock, which the system takes back from a process that is killed. Nothing
+//! is waited for here, but for the lock while a space is opened.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use tupelo_engine::{Limits, WhenFull};
+
+use crate::error::Error;
+use crate::writing::Writing;
+
+/// What marks the file as one of ours: `Tupl`.
+const APPLICATION_ID: i64 = 0x5475_706c;
+/// The version of the tables. A file with a higher one is refused.
+pub(crate) const LAYOUT_VERSION: i64 = 1;
+/// Random bytes of an id.
+pub(crate) const ID_BYTES: usize = 16;
+/// How long the opening of a space waits for whoever has the file.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Statements that are kept prepared: those of [`Writing`].
+const STATEMENTS: usize = 16;
+
+const SCHEMA: &str = "
+CREATE TABLE space (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    id BLOB NOT NULL,
+    generation INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    next_id INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    tuples_max INTEGER,
+    when_full INTEGER NOT NULL
+) STRICT;
+CREATE TABLE tuple (
+    id INTEGER PRIMARY KEY,
+    image BLOB NOT NULL,
+    hidden_until_ns INTEGER,
+    ends_at_ns INTEGER,
+    failed INTEGER NOT NULL,
+    is_dead INTEGER NOT NULL,
+    reasons BLOB NOT NULL
+) STRICT;
+";
+
+/// What the file says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// Random, from when it was made.
+    pub(crate) id: [u8; ID_BYTES],
+    /// How often the memory of the space was filled from the file.
+    pub(crate) generation: u64,
+    /// Up to which position of this generation's journal the changes are in the file.
+    pub(crate) position: u64,
+    /// Larger than any id of a tuple that ever was in it.
+    pub(crate) next_id: u64,
+    /// What the space may hold.
+    pub(crate) limits: Limits,
+}
+
+/// A connection to the file of a space. Belongs to the process that opened it, and to no child of a fork.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    connection: Connection,
+    path: PathBuf,
+    file: FileNumber,
+}
+
+/// Which file it is, whatever its path: the file system's number of it. A copy of a file has another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileNumber {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl Storage {
+    /// Opens the file, which has to exist. It may be empty still: then there is no header.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::Newer`]; [`Error::Corrupted`] for what is no file of a space.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let file = own_file(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)
+            .map_err(|error| Error::sqlite(path, "open the file", &error))?;
+        let storage = Self { connection, path: path.to_owned(), file };
+        storage.set_up()?;
+        Ok(storage)
+    }
+
+    /// As [`Storage::open`], and makes an empty file if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Storage::open`].
+    pub(crate) fn open_or_create(path: &Path) -> Result<Self, Error> {
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        match made {
+            // The name is on disk before anything is said to be.
+            Ok(file) => file.sync_all().and_then(|()| sync_directory_of(path)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                let problem = "cannot create the file: its directory does not exist".to_owned();
+                Error::Storage { path: path.to_owned(), problem }
+            }
+            _ => Error::io(path, "create the file", &error),
+        })?;
+        Self::open(path)
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which file that is.
+    pub(crate) const fn file(&self) -> FileNumber {
+        self.file
+    }
+
+    /// What the file says about itself; `None` if nothing is in it yet.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says; [`Error::Corrupted`] for what makes no sense.
+    pub(crate) fn header(&self) -> Result<Option<Header>, Error> {
+        header(&self.connection, &self.path)
+    }
+
+    /// The right to write, as soon as nobody else has it.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says; [`Error::Storage`] if somebody has had it for half a minute.
+    pub(crate) fn write(&mut self) -> Result<Writing<'_>, Error> {
+        let Self { connection, path, .. } = self;
+        match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
+            Ok(transaction) => Ok(Writing::new(transaction, path)),
+            Err(error) if is_busy(&error) => {
+                let patience_s = PATIENCE.as_secs();
+                let problem =
+                    format!("another process has kept the file locked for {patience_s} s");
+                Err(Error::Storage { path: path.clone(), problem })
+            }
+            Err(error) => Err(Error::sqlite(path, "lock the file", &error)),
+        }
+    }
+
+    /// Closes it without moving the log into the main file: the caller is in a hurry.
+    pub(crate) fn close_quickly(self) {
+        // If it refuses, it closes more slowly.
+        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        drop(self.connection);
+    }
+
+    /// Looks whose file it is, before anything in it is changed, and how it is to be written.
+    fn set_up(&self) -> Result<(), Error> {
+        let Self { connection, path, .. } = self;
+        let told = |action: &'static str| {
+            move |error: rusqlite::Error| Error::sqlite(path, action, &error)
+        };
+        connection.busy_timeout(PATIENCE).map_err(told("set a time limit"))?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        self.require_known()?;
+        connection
+            .execute_batch("PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")
+            .map_err(told("set up the connection"))?;
+        self.begin_log()
+    }
+
+    /// Refuses a file that is not of this kind, or of a newer one.
+    fn require_known(&self) -> Result<(), Error> {
+        let number = |pragma: &str| {
+            let found =
+                self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+            found.map_err(|error| Error::sqlite(&self.path, "read the file", &error))
+        };
+        let (application, found) = (number("application_id")?, number("user_version")?);
+        if application == APPLICATION_ID {
+            let (path, known) = (self.path.clone(), LAYOUT_VERSION);
+            return if found > known { Err(Error::Newer { path, found, known }) } else { Ok(()) };
+        }
+        if application == 0 && found == 0 && number("schema_version")? == 0 {
+            return Ok(());
+        }
+        let problem = "the file is an SQLite database, and not that of a space".to_owned();
+        Err(Error::Corrupted { path: self.path.clone(), problem })
+    }
+
+    /// Lets commits go to a write-ahead log. Who is not alone in a new file is refused without a wait, and tries again.
+    fn begin_log(&self) -> Result<(), Error> {
+        let mut tries_left = 1_000;
+        loop {
+            let set = self.connection.pragma_update_and_check(None, "journal_mode", "wal", |row| {
+                row.get::<_, String>(0)
+            });
+            match set {
+                Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
+                Err(error) if is_busy(&error) && tries_left > 0 => {
+                    tries_left -= 1;
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error) => return Err(Error::sqlite(&self.path, "begin a log", &error)),
+                Ok(_) => {
+                    let problem = "the file system does not have what SQLite's log needs: shared \
+                                   memory between processes, as local file systems have";
+                    let (path, problem) = (self.path.clone(), problem.to_owned());
+                    return Err(Error::Storage { path, problem });
+                }
+            }
+        }
+    }
+}
+
+/// Fills a new file.
+pub(crate) fn create(connection: &Connection, header: &Header) -> rusqlite::Result<()> {
+    connection.execute_batch(SCHEMA)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", LAYOUT_VERSION)?;
+    connection.execute(
+        "INSERT INTO space VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (
+            header.id.as_slice(),
+            signed(header.generation),
+            signed(header.position),
+            signed(header.next_id),
+            signed(header.limits.size_bytes),
+            header.limits.tuples_max.map(signed),
+            header.limits.when_full.number(),
+        ),
+    )?;
+    Ok(())
+}
+
+/// As [`Storage::header`].
+pub(crate) fn header(connection: &Connection, path: &Path) -> Result<Option<Header>, Error> {
+    let told = |error: rusqlite::Error| Error::sqlite(path, "read the file", &error);
+    let version = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
+    if version.map_err(told)? == 0 {
+        return Ok(None);
+    }
+    let query =
+        "SELECT id, generation, position, next_id, size_bytes, tuples_max, when_full FROM space";
+    let found = connection.prepare_cached(query).and_then(|mut statement| {
+        statement.query_row((), |row| {
+            Ok((
+                row.get::<_, [u8; ID_BYTES]>(0)?,
+                [row.get::<_, i64>(1)?, row.get(2)?, row.get(3)?, row.get(4)?],
+                row.get::<_, Option<i64>>(5)?,
+                row.get::<_, u32>(6)?,
+            ))
+        })
+    });
+    let (id, numbers, tuples_max, when_full) = found.map_err(told)?;
+    let [generation, position, next_id, size_bytes] = numbers;
+    let number = |number: i64| u64::try_from(number).map_err(|_| number);
+    let limits = || {
+        Ok::<_, i64>(Limits {
+            size_bytes: number(size_bytes)?,
+            tuples_max: tuples_max.map(number).transpose()?,
+            when_full: WhenFull::of_number(when_full).ok_or(i64::from(when_full))?,
+        })
+    };
+    let header = || {
+        let (generation, position) = (number(generation)?, number(position)?);
+        let next_id = number(next_id)?;
+        Ok::<_, i64>(Header { id, generation, position, next_id, limits: limits()? })
+    };
+    header().map(Some).map_err(|number| Error::Corrupted {
+        path: path.to_owned(),
+        problem: format!("the row of the space has the number {number}, which can not be"),
+    })
+}
+
+/// A number as SQLite has it. Ours have 63 bits.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Refuses what is no file, or is another user's: its memory would be another, and of two memories each would undo what the
+/// other does.
+fn own_file(path: &Path) -> Result<FileNumber, Error> {
+    let metadata = fs::metadata(path).map_err(|error| Error::io(path, "open the file", &error))?;
+    if !metadata.is_file() {
+        let problem = "this is not a regular file".to_owned();
+        return Err(Error::Storage { path: path.to_owned(), problem });
+    }
+    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if owner == user {
+        return Ok(FileNumber { device: metadata.dev(), inode: metadata.ino() });
+    }
+    let problem = format!("the file belongs to user {owner}, and this program runs as user {user}");
+    Err(Error::AccessDenied { path: path.to_owned(), problem })
+}
+
+/// Refuses to go on with a file that is not at its path any more: nobody would find what is written to it.
+pub(crate) fn require_there(path: &Path, file: FileNumber) -> Result<(), Error> {
+    let found = fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    if found.is_ok_and(|found| found == (file.device, file.inode)) {
+        return Ok(());
+    }
+    Err(Error::Replaced { path: path.to_owned() })
+}
+
+/// Has the names in the directory of `path` written to the disk.
+fn sync_directory_of(path: &Path) -> std::io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}

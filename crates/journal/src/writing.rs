@@ -1,0 +1,243 @@
+//! The one transaction that writes to the file of a space: all that one turn of the journal brings, and the position that it comes to,
+//! are in the file together or not at all.
+
+use std::path::Path;
+
+use rusqlite::{Row as SqlRow, Transaction};
+use tupelo_engine::{Attempt, Attempts, Kept, KeptTerms};
+use tupelo_tuple::Value;
+
+use crate::error::Error;
+use crate::storage::{self, Header, signed};
+
+/// A tuple as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// What is known of it.
+    pub(crate) kept: Kept,
+    /// Its canonical bytes (rule V4).
+    pub(crate) image: Vec<u8>,
+}
+
+/// The right to write to the file. Dropped without a commit, it has changed nothing.
+#[derive(Debug)]
+pub(crate) struct Writing<'s> {
+    transaction: Transaction<'s>,
+    path: &'s Path,
+}
+
+impl<'s> Writing<'s> {
+    pub(crate) fn new(transaction: Transaction<'s>, path: &'s Path) -> Self {
+        Self { transaction, path }
+    }
+
+    /// What the file says about itself; `None` if nothing is in it yet.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn header(&self) -> Result<Option<Header>, Error> {
+        storage::header(&self.transaction, self.path)
+    }
+
+    /// Fills a new file.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn create(&self, header: &Header) -> Result<(), Error> {
+        self.told("fill the file", storage::create(&self.transaction, header))
+    }
+
+    /// Notes that the memory is another one from now on, whose journal begins at its beginning.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn begin_generation(&self, header: &Header) -> Result<(), Error> {
+        let limits = header.limits;
+        let values = (
+            signed(header.generation),
+            signed(header.position),
+            signed(limits.size_bytes),
+            limits.tuples_max.map(signed),
+            limits.when_full.number(),
+        );
+        let sql = "UPDATE space SET generation = ?1, position = ?2, size_bytes = ?3, tuples_max = ?4, when_full = ?5";
+        self.told("note the generation", self.transaction.execute(sql, values)).map(drop)
+    }
+
+    /// Removes all tuples.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn clear(&self) -> Result<(), Error> {
+        self.told("remove the tuples", self.transaction.execute("DELETE FROM tuple", ())).map(drop)
+    }
+
+    /// Shows each tuple to `visit`, by their ids.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says, and what `visit` says; [`Error::Corrupted`] for what makes no sense.
+    pub(crate) fn rows(
+        &self,
+        mut visit: impl FnMut(&Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let sql = "SELECT id, image, hidden_until_ns, ends_at_ns, failed, is_dead, reasons FROM tuple ORDER BY id";
+        let mut statement = self.told("read the tuples", self.transaction.prepare_cached(sql))?;
+        let mut rows = self.told("read the tuples", statement.query(()))?;
+        while let Some(row) = self.told("read the tuples", rows.next())? {
+            let (mut row, reasons) = self.told("read a tuple", row_of(row))?;
+            row.kept.attempts.reasons = reasons_of(&reasons).ok_or_else(|| Error::Corrupted {
+                path: self.path.to_owned(),
+                problem: format!("the reasons of tuple {} do not decode", row.kept.id),
+            })?;
+            visit(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a tuple, or puts it in the place of the one that has its id.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn insert(&self, row: &Row) -> Result<(), Error> {
+        let Row { kept: Kept { id, terms, attempts }, image } = row;
+        let reasons = self.reasons(attempts)?;
+        self.execute(
+            "INSERT OR REPLACE INTO tuple VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (
+                signed(*id),
+                image,
+                terms.hidden_until_ns.map(signed),
+                terms.ends_at_ns.map(signed),
+                attempts.failed,
+                attempts.is_dead,
+                reasons,
+            ),
+        )
+    }
+
+    /// Removes a tuple, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn remove(&self, id: u64) -> Result<(), Error> {
+        self.execute("DELETE FROM tuple WHERE id = ?1", (signed(id),))
+    }
+
+    /// Gives a tuple another id and other terms.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn rename(&self, id: u64, new_id: u64, terms: KeptTerms) -> Result<(), Error> {
+        let sql = "UPDATE OR REPLACE tuple SET id = ?2, hidden_until_ns = ?3, ends_at_ns = ?4 WHERE id = ?1";
+        let (hidden_until_ns, ends_at_ns) = (terms.hidden_until_ns, terms.ends_at_ns);
+        let ends = (hidden_until_ns.map(signed), ends_at_ns.map(signed));
+        self.execute(sql, (signed(id), signed(new_id), ends.0, ends.1))
+    }
+
+    /// Changes from when and until when a tuple is there.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn set_terms(&self, id: u64, terms: KeptTerms) -> Result<(), Error> {
+        self.rename(id, id, terms)
+    }
+
+    /// Changes what became of the attempts at a tuple.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn set_attempts(&self, id: u64, attempts: &Attempts) -> Result<(), Error> {
+        let sql = "UPDATE tuple SET failed = ?2, is_dead = ?3, reasons = ?4 WHERE id = ?1";
+        let reasons = self.reasons(attempts)?;
+        self.execute(sql, (signed(id), attempts.failed, attempts.is_dead, reasons))
+    }
+
+    /// The reasons as the file has them: a list of pairs, in the encoding of a value.
+    fn reasons(&self, attempts: &Attempts) -> Result<Vec<u8>, Error> {
+        let pair = |attempt: &Attempt| {
+            let number = Value::Int(attempt.number.into());
+            Value::List(vec![number, Value::Str(attempt.reason.clone())])
+        };
+        let list = Value::List(attempts.reasons.iter().map(pair).collect());
+        list.encode().map_err(|error| Error::Storage {
+            path: self.path.to_owned(),
+            problem: format!("the reasons of an attempt cannot be encoded: {error}"),
+        })
+    }
+
+    /// The file.
+    pub(crate) const fn path(&self) -> &'s Path {
+        self.path
+    }
+
+    /// Puts it all on the disk.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says: nothing of it is in the file then.
+    pub(crate) fn commit(self) -> Result<(), Error> {
+        let Self { transaction, path } = self;
+        transaction.commit().map_err(|error| Error::sqlite(path, "write to the disk", &error))
+    }
+
+    /// As [`Writing::commit`], with everything in it up to this position of the journal, and no id from `next_id` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writing::commit`].
+    pub(crate) fn commit_up_to(self, position: u64, next_id: u64) -> Result<(), Error> {
+        let sql = "UPDATE space SET position = ?1, next_id = max(next_id, ?2)";
+        self.execute(sql, (signed(position), signed(next_id)))?;
+        self.commit()
+    }
+
+    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Error> {
+        let executed = self
+            .transaction
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values));
+        self.told("write", executed).map(drop)
+    }
+
+    fn told<R>(&self, action: &str, result: rusqlite::Result<R>) -> Result<R, Error> {
+        result.map_err(|error| Error::sqlite(self.path, action, &error))
+    }
+}
+
+/// A row, and its reasons as the file has them.
+fn row_of(row: &SqlRow<'_>) -> rusqlite::Result<(Row, Vec<u8>)> {
+    let nanoseconds = |column: usize| {
+        let stored: Option<i64> = row.get(column)?;
+        // What lies before 1970 is over.
+        Ok::<_, rusqlite::Error>(stored.map(|stored| u64::try_from(stored).unwrap_or(0)))
+    };
+    let id: i64 = row.get(0)?;
+    let terms = KeptTerms { hidden_until_ns: nanoseconds(2)?, ends_at_ns: nanoseconds(3)? };
+    let attempts = Attempts { failed: row.get(4)?, is_dead: row.get(5)?, reasons: Vec::new() };
+    let kept = Kept { id: id.cast_unsigned(), terms, attempts };
+    Ok((Row { kept, image: row.get(1)? }, row.get(6)?))
+}
+
+fn reasons_of(bytes: &[u8]) -> Option<Vec<Attempt>> {
+    let Ok(Value::List(pairs)) = Value::decode(bytes) else { return None };
+    let attempt = |pair: Value| match pair {
+        Value::List(pair) => match <[Value; 2]>::try_from(pair).ok()? {
+            [Value::Int(number), Value::Str(reason)] => {
+                Some(Attempt { number: number.try_into().ok()?, reason })
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    pairs.into_iter().map(attempt).collect()
+}

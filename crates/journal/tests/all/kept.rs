@@ -1,0 +1,186 @@
+//! What a file keeps (rule C4).
+
+use std::time::Duration;
+
+use tupelo_engine::{ClaimTerms, Error, LeaseTerms, Order};
+use tupelo_journal::{Journal, OpenOptions, is_of_file};
+use tupelo_tuple::{Kind, Tuple, Value, fields, template};
+
+use crate::{Place, contents, owned, take_job};
+
+#[test]
+fn what_was_settled_is_there_after_the_memory_is_gone_in_its_order_c4_t2() {
+    let place = Place::new();
+    let journal = place.open();
+    for number in 1..=5 {
+        journal.engine().put(&fields!["job", number]).unwrap();
+    }
+    assert_eq!(take_job(journal.engine()).as_deref(), Some(r#"("job", 1)"#));
+    journal.settle().unwrap();
+    assert!(journal.is_settled());
+    drop(journal);
+    place.forget_memory();
+    let journal = place.open();
+    let left: Vec<String> = (2..=5).map(|number| format!("(\"job\", {number})")).collect();
+    assert_eq!(contents(journal.engine()), left);
+    // And so on: ids go on behind those that were given.
+    journal.engine().put(&fields!["job", 6]).unwrap();
+    assert_eq!(take_job(journal.engine()).as_deref(), Some(r#"("job", 2)"#));
+    journal.flush().unwrap();
+    drop(journal);
+    place.forget_memory();
+    assert_eq!(contents(place.open().engine()).len(), 4);
+}
+
+#[test]
+fn all_kinds_of_values_come_back_as_they_were_v3_c4() {
+    let place = Place::new();
+    let journal = place.open();
+    let list = Value::List(vec![Value::Int(1), Value::Tuple(vec![Value::Null, Value::Bool(true)])]);
+    let bytes = Value::Bytes(vec![0, 255]);
+    let tuple: Tuple =
+        [list, bytes, Value::Float(-0.0), Value::Int(i64::MIN)].into_iter().collect();
+    tuple.with_ref(|tuple| journal.engine().put(tuple)).unwrap().unwrap();
+    let large = vec![7_u8; 300_000];
+    journal.engine().put(&fields!["large", large.as_slice()]).unwrap();
+    let before = contents(journal.engine());
+    drop(journal);
+    place.forget_memory();
+    assert_eq!(contents(place.open().engine()), before);
+}
+
+#[test]
+fn a_space_of_a_file_is_one_for_all_who_open_it_and_stays_without_them() {
+    let place = Place::new();
+    let one = place.open();
+    one.engine().put(&fields!["job", 1]).unwrap();
+    let other = place.open();
+    assert!(std::sync::Arc::ptr_eq(&one, &other), "one per process");
+    drop((one, other));
+    // The memory is there still, and goes on.
+    assert_eq!(contents(place.open().engine()), [r#"("job", 1)"#]);
+}
+
+#[test]
+fn a_claim_is_over_when_the_memory_is_gone_and_its_attempts_are_kept_c4_k5() {
+    let place = Place::new();
+    let mut journal = place.open();
+    for number in 1..=3 {
+        journal.engine().put(&fields!["job", number]).unwrap();
+    }
+    let terms = ClaimTerms { ttl: Duration::from_secs(60), attempts_max: Some(2) };
+    let claim = |journal: &Journal, number: i64| {
+        let template = [template!["job", number]];
+        let claimed = journal.engine().try_claim(&template, Order::Fifo, &terms, owned).unwrap();
+        claimed.unwrap().0
+    };
+    claim(&journal, 1).abort("no paper").unwrap();
+    let fence = claim(&journal, 2).fence();
+    for reason in ["first", "second"] {
+        claim(&journal, 3).abort(reason).unwrap();
+    }
+    let held = claim(&journal, 2);
+    claim(&journal, 1).done(&[]).unwrap();
+    journal.flush().unwrap();
+    place.forget_memory();
+    let old = std::mem::replace(&mut journal, place.open());
+    // What was claimed is back, whatever becomes of its holder; what was done with is not.
+    drop((held, old));
+    assert_eq!(contents(journal.engine()), [r#"("job", 2)"#]);
+    let again = claim(&journal, 2);
+    assert!(again.fence() > fence, "fences go on (rule K1)");
+    assert_eq!(again.attempt(), 2);
+    let dead = journal.engine().dead(&[template!["job", Kind::Int]], |_, obituary| {
+        let reasons = obituary.reasons.iter().map(|attempt| attempt.reason.clone());
+        Ok::<_, Error>(reasons.collect::<Vec<_>>())
+    });
+    assert_eq!(dead.unwrap(), [["first", "second"]]);
+}
+
+#[test]
+fn a_lease_goes_on_over_a_restart_and_one_that_ended_meanwhile_is_gone_l1_c4() {
+    let place = Place::new();
+    let journal = place.open();
+    let terms = |lease_s| LeaseTerms { lease: Some(Duration::from_secs_f64(lease_s)), after: None };
+    journal.engine().put_leased(&fields!["job", 1], &terms(3600.0)).unwrap();
+    journal.engine().put_leased(&fields!["job", 2], &terms(0.05)).unwrap();
+    journal.flush().unwrap();
+    // As a machine that is switched off: nobody is there to see the end of the lease.
+    let file = place.directory.join("off.tupelo");
+    for suffix in ["", "-wal"] {
+        let from = format!("{}{suffix}", place.file().display());
+        std::fs::copy(from, format!("{}{suffix}", file.display())).unwrap();
+    }
+    let template = [template!["job", 2]];
+    while journal.engine().count(&template).unwrap() > 0 {
+        std::thread::yield_now();
+    }
+    let journal = Journal::open(&file, &place.options()).unwrap();
+    assert_eq!(contents(journal.engine()), [r#"("job", 1)"#]);
+}
+
+#[test]
+fn a_fresh_space_begins_empty_and_who_has_the_old_one_can_change_nothing_any_more() {
+    let place = Place::new();
+    let old = place.open();
+    old.engine().put(&fields!["job", 1]).unwrap();
+    old.settle().unwrap();
+    let options = OpenOptions { fresh: true, ..place.options() };
+    let fresh = Journal::open(&place.file(), &options).unwrap();
+    assert_eq!(contents(fresh.engine()), [""; 0]);
+    old.engine().put(&fields!["job", 2]).unwrap();
+    let problem = old.settle().unwrap_err().to_string();
+    assert!(problem.contains("was opened anew elsewhere (generation 2)"), "{problem}");
+    drop((old, fresh));
+    place.forget_memory();
+    assert_eq!(contents(place.open().engine()), [""; 0]);
+}
+
+#[test]
+fn a_copy_of_a_file_is_another_space() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.engine().put(&fields!["job", 1]).unwrap();
+    journal.settle().unwrap();
+    let copy = place.directory.join("copy.tupelo");
+    for suffix in ["", "-wal"] {
+        let from = format!("{}{suffix}", place.file().display());
+        std::fs::copy(from, format!("{}{suffix}", copy.display())).unwrap();
+    }
+    let copied = Journal::open(&copy, &place.options()).unwrap();
+    assert_eq!(take_job(copied.engine()).as_deref(), Some(r#"("job", 1)"#));
+    copied.settle().unwrap();
+    assert_eq!(contents(journal.engine()), [r#"("job", 1)"#]);
+    journal.engine().put(&fields!["job", 2]).unwrap();
+    journal.settle().unwrap();
+}
+
+#[test]
+fn the_memory_of_a_file_is_told_from_a_space_with_a_name() {
+    let place = Place::new();
+    let _journal = place.open();
+    let memory = place.options().directory.list().unwrap();
+    assert_eq!(memory.len(), 1);
+    assert!(is_of_file(&memory[0].name), "{}", memory[0].name);
+    for name in ["jobs", "file-jobs", "file-1-2-3-4", "file-"] {
+        assert!(!is_of_file(name), "{name}");
+    }
+}
+
+#[test]
+fn more_than_the_ring_holds_is_put_and_taken_by_one_program_alone() {
+    let place = Place::new();
+    let journal = place.open();
+    // The ring of this space has 4 MiB.
+    let text = "x".repeat(1000);
+    for number in 0..5_000 {
+        journal.engine().put(&fields!["job", number]).unwrap();
+        journal.engine().put(&fields!["text", text.as_str()]).unwrap();
+        let template = [template!["text", Kind::Str]];
+        assert!(journal.engine().try_take(&template, Order::Fifo, owned).unwrap().is_some());
+    }
+    journal.flush().unwrap();
+    drop(journal);
+    place.forget_memory();
+    assert_eq!(place.open().engine().count(&[template![..]]), Ok(5_000));
+}
