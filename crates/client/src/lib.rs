@@ -24,6 +24,6 @@ mod turn;
 
 pub use server::{Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove};
-pub use surroundings::{Surroundings, alone, surround};
+pub use surroundings::{Surroundings, alone, outside, surround};
 pub use tcp::watch_peer;
 pub use tls::certificates;

@@ -43,7 +43,7 @@ fn surroundings() -> Option<&'static dyn Surroundings> {
 }
 
 /// Runs `act` without the lock of the interpreter.
-pub(crate) fn outside<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+pub fn outside<R: Send>(act: impl FnOnce() -> R + Send) -> R {
     let Some(surroundings) = surroundings() else { return act() };
     let (mut act, mut result) = (Some(act), None);
     surroundings.without_lock(&mut || result = act.take().map(|act| act()));

@@ -54,7 +54,9 @@ impl Spaces {
         let defaults = ConnectOptions::default();
         let create = create && self.creates;
         let size_bytes = size_bytes.unwrap_or(defaults.size_bytes);
-        self.connect(name, &ConnectOptions { create, fresh, size_bytes, tuples_max, when_full })
+        let options =
+            ConnectOptions { create, fresh, size_bytes, tuples_max, when_full, ..defaults };
+        self.connect(name, &options)
     }
 
     /// Removes a space. Clients that have it open keep it.

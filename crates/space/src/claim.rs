@@ -186,7 +186,7 @@ impl Space {
     /// [`Error::SpaceFull`], [`Error::TransactionTooBig`], and the errors of the space: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         let Some(engine) = self.local() else { return self.requeue_remotely(template) };
-        Ok(engine.requeue(template)?)
+        self.settled(engine.requeue(template)?)
     }
 }
 
@@ -329,7 +329,8 @@ impl Claim {
             with_all_tuples(&puts, |tuples| claim.done(tuples))??;
             puts.clear();
             Ok(())
-        })
+        })?;
+        self.space().settled(())
     }
 
     /// Puts the tuple back at its old place (rule K2), or with the dead letters after its last attempt (rule K5).
@@ -347,7 +348,8 @@ impl Claim {
         let mut puts = self.puts()?;
         claim.abort(reason)?;
         puts.clear();
-        Ok(())
+        drop(puts);
+        self.space().settled(())
     }
 
     /// Puts the tuple back at its old place as if it had never been claimed. No attempt is counted, and the tuples that

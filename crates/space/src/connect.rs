@@ -6,10 +6,12 @@ use std::sync::{Arc, MutexGuard};
 use std::time::SystemTime;
 
 use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
+use tupelo_journal::Journal;
 use tupelo_protocol::Remote;
 use tupelo_shm::own::{Own, Slot};
 use tupelo_shm::{Directory, Segment};
 
+use crate::durable::{self, Durability};
 use crate::error::Error;
 use crate::heartbeat::Heart;
 use crate::url::{Address, Place};
@@ -29,10 +31,13 @@ pub struct ConnectOptions {
     /// The policy of a new space for a put without room (rule B1). Default: [`WhenFull::Error`]. An existing space
     /// keeps its limits, and its policy.
     pub when_full: WhenFull,
+    /// When a call through this handle that changes a space of a file returns. All other spaces are in memory alone, and it says
+    /// nothing. Default: [`Durability::Group`].
+    pub sync: Durability,
 }
 
 impl ConnectOptions {
-    fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         let Self { size_bytes, tuples_max, when_full, .. } = *self;
         Limits { size_bytes, tuples_max, when_full }
     }
@@ -69,6 +74,7 @@ impl Default for ConnectOptions {
             size_bytes: 256 << 20,
             tuples_max: None,
             when_full: WhenFull::default(),
+            sync: Durability::default(),
         }
     }
 }
@@ -90,10 +96,14 @@ pub struct Space {
     pub(crate) inner: Arc<Inner>,
     /// Whether puts through this handle wait for room.
     pub(crate) waits: bool,
+    /// Whether changes through this handle wait for the disk.
+    pub(crate) sync: Durability,
 }
 
 pub(crate) struct Inner {
     pub(crate) backend: Backend,
+    /// What brings the changes to a file, if the space is kept in one.
+    pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) url: String,
     place: Place,
     closed: AtomicBool,
@@ -136,7 +146,8 @@ fn private() -> MutexGuard<'static, Slot<Private>> {
 }
 
 impl Space {
-    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`; `?size=1G` behind it stands for `size_bytes`. Or one of a
+    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`; `?size=1G` behind it stands for `size_bytes`. Or one that is
+    /// kept in a file, `file:///path/jobs.tupelo`; `?size=1G&sync=none` behind it stand for `size_bytes` and `sync`. Or one of a
     /// server on this machine: `unix:///path/of/the/socket?space=NAME`, and `&size=1G` behind it.
     ///
     /// # Errors
@@ -147,26 +158,34 @@ impl Space {
     /// * [`Error::SpaceNotFound`] if there is none and `create` is false.
     /// * [`Error::AccessDenied`], [`Error::VersionMismatch`], [`Error::SpaceCorrupted`] for a space that cannot be used.
     /// * [`Error::SpaceFull`] if a new one finds no room.
+    /// * [`Error::Storage`] if its file cannot be read or written.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
-        let Address { place, size_bytes } = Address::parse(url)?;
+        let Address { place, size_bytes, sync } = Address::parse(url)?;
         let size_bytes = size_bytes.unwrap_or(options.size_bytes);
-        let options = ConnectOptions { size_bytes, ..options.clone() };
+        let sync = sync.unwrap_or(options.sync);
+        let options = ConnectOptions { size_bytes, sync, ..options.clone() };
         options.require_sense()?;
+        let mut journal = None;
         let backend = match &place {
             Place::Memory(name) => Backend::Local(connect_private(name, url, &options)?),
             Place::SharedMemory(name) => Backend::Local(Arc::new(attach(name, url, &options)?)),
+            Place::File { path, .. } => {
+                let opened = durable::open(path, url, &options)?;
+                Backend::Local(Arc::clone(journal.insert(opened).engine()))
+            }
             Place::Server { server, name } => {
                 Backend::Remote(crate::remote::connect(server, (name, url), &options)?)
             }
         };
         let inner = Inner {
             backend,
+            journal,
             url: url.into(),
             place,
             closed: AtomicBool::new(false),
             heart: Heart::default(),
         };
-        let mut space = Self { inner: Arc::new(inner), waits: false };
+        let mut space = Self { inner: Arc::new(inner), waits: false, sync };
         space.waits = space.when_full() == WhenFull::Wait;
         space.require_limits(&LimitsAsked::default())?; // but for a size in the URL
         Ok(space)
@@ -292,7 +311,7 @@ impl Space {
     }
 }
 
-fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
+pub(crate) fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
     let reserve_bytes = Engine::reserve_bytes(options.size_bytes);
     // The size first: the bytes of a segment far beyond the maximum do not fit in a number.
     if options.size_bytes > tupelo_shm::RESERVE_BYTES_MAX as u64
@@ -370,6 +389,7 @@ pub fn remove(url: &str) -> Result<(), Error> {
         Place::SharedMemory(name) => {
             Directory::default().remove(&name).map_err(|error| named(error, url))
         }
+        Place::File { path, .. } => durable::remove(&path, url),
         Place::Server { server, name } => crate::remote::remove(&server, (&name, url)),
     }
 }
@@ -393,6 +413,8 @@ pub struct SpaceEntry {
 pub fn spaces() -> Result<Vec<SpaceEntry>, Error> {
     let entries = Directory::default().list()?.into_iter();
     Ok(entries
+        // What is the memory of a file is found by the file.
+        .filter(|entry| !tupelo_journal::is_of_file(&entry.name))
         .map(|entry| SpaceEntry { name: entry.name, bytes: entry.bytes, modified: entry.modified })
         .collect())
 }

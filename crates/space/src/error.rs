@@ -97,9 +97,21 @@ pub enum Error {
         /// What to type next, if the refusing side knows.
         hint: Option<String>,
     },
-    /// The memory of the space is damaged (rule C5).
+    /// The memory of the space, or the file that it is kept in, is damaged (rule C5).
     SpaceCorrupted {
         /// The problem that was found.
+        problem: String,
+        /// What to type next, if that is not to remove the space.
+        hint: Option<String>,
+    },
+    /// The file that a space is kept in can not be read or written (rule C4).
+    Storage {
+        /// The file, and what the system said.
+        problem: String,
+    },
+    /// The call had its effect in memory, and whether it is on disk nobody knows (rule C4).
+    DurabilityUnknown {
+        /// The file, and what the system said.
         problem: String,
     },
     /// A process that is stopped holds a lock.
@@ -172,6 +184,8 @@ impl Error {
             Self::LeaseExpired { .. } => "TUP-021",
             Self::Unsupported { .. } => "TUP-022",
             Self::Protocol { .. } => "TUP-023",
+            Self::Storage { .. } => "TUP-024",
+            Self::DurabilityUnknown { .. } => "TUP-025",
         }
     }
 
@@ -212,6 +226,9 @@ impl Error {
             Self::ConnectionLost { problem, may_have_happened: true, .. } => {
                 format!("{problem}; whether the call has had its effect, nobody knows")
             }
+            Self::DurabilityUnknown { problem } => {
+                format!("the call is in effect in memory, and not known to be on disk: {problem}")
+            }
             Self::Aborted { problem, waited_for: None }
             | Self::ConnectionLost { problem, .. }
             | Self::Unsupported { problem, .. }
@@ -221,7 +238,8 @@ impl Error {
             | Self::ClaimLost { problem }
             | Self::LeaseExpired { problem, .. }
             | Self::AccessDenied { problem, .. }
-            | Self::SpaceCorrupted { problem }
+            | Self::SpaceCorrupted { problem, .. }
+            | Self::Storage { problem }
             | Self::LimitExceeded { problem, .. }
             | Self::TransactionTooBig { problem }
             | Self::VersionMismatch { problem }
@@ -248,6 +266,8 @@ impl Error {
             Self::SpaceNotFound { url } => {
                 let known = if url.starts_with("mem://") {
                     "a mem:// space is one of this process alone"
+                } else if url.starts_with("file://") {
+                    "look at the path"
                 } else {
                     "`tupelo ls` lists the spaces that are there"
                 };
@@ -267,8 +287,14 @@ impl Error {
                 "it may be consumed, or come back: renew the lease for a moment, and it will not stay then".into()
             }
             Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
-            Self::SpaceCorrupted { .. } => {
+            Self::SpaceCorrupted { hint: None, .. } => {
                 "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew".into()
+            }
+            Self::Storage { .. } => {
+                "free space on the disk, or look at what the system said, and try again; what was acknowledged is in the file".into()
+            }
+            Self::DurabilityUnknown { .. } => {
+                "do not repeat the call: the change is there, and comes to the file with the next call that can write. Free space on the disk, or look at what the system said".into()
             }
             Self::Stalled { pid: 0 } => "`tupelo doctor` names the processes that are stopped".into(),
             Self::Stalled { pid } => format!("let it go on with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"),
@@ -277,7 +303,9 @@ impl Error {
                 "use the same version everywhere, or another name for the new version's space".into()
             }
             Self::Misuse { hint, .. } | Self::ConnectionLost { hint, .. } => return hint.clone(),
-            Self::Unsupported { hint, .. } | Self::AccessDenied { hint: Some(hint), .. } => hint.clone(),
+            Self::Unsupported { hint, .. }
+            | Self::AccessDenied { hint: Some(hint), .. }
+            | Self::SpaceCorrupted { hint: Some(hint), .. } => hint.clone(),
             Self::AccessDenied { hint: None, .. } => {
                 "run as the owner of the file, have it removed, or give your space another name".into()
             }
@@ -309,6 +337,9 @@ fn way_out(what: &str) -> &'static str {
         "fields in a tuple" => "put some of them together in a list, which is one field",
         "events in a buffer" | "bytes in a buffer of events" => {
             "give a smaller buffer: what does not fit is counted, and the next event says how much that was"
+        }
+        _ if what.starts_with("bytes of changes in one step") => {
+            "do it in smaller steps, or make the space with a larger size: the journal grows with it"
         }
         "spaces in one transaction" | "spaces in one commit" => {
             "use fewer spaces in one transaction, or tell them apart by a field of the tuples"
@@ -376,6 +407,9 @@ impl From<tupelo_engine::Error> for Error {
                 hint: Some("claim in the process that does the work".into()),
             },
             Engine::Template(problem) => Self::Template { problem: problem.into() },
+            Engine::JournalFull { .. } | Engine::Storage(_) => {
+                Self::Storage { problem: error.to_string() }
+            }
             Engine::Memory(error) => (*error).into(),
             error => Self::System { problem: error.to_string() },
         }
@@ -391,7 +425,7 @@ impl From<tupelo_shm::Error> for Error {
             Memory::Full { .. } => Self::SpaceFull { problem, may_pass: true, by_system: true },
             Memory::NotFound { path } => Self::SpaceNotFound { url: path.display().to_string() },
             Memory::AccessDenied { .. } => Self::AccessDenied { problem, hint: None },
-            Memory::Corrupted { .. } => Self::SpaceCorrupted { problem },
+            Memory::Corrupted { .. } => Self::SpaceCorrupted { problem, hint: None },
             Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
             Memory::Stalled { pid } => Self::Stalled { pid },
             Memory::LimitExceeded { what, .. } => {
@@ -410,7 +444,8 @@ impl From<tupelo_shm::Error> for Error {
 
 impl From<tupelo_tuple::DecodeError> for Error {
     fn from(error: tupelo_tuple::DecodeError) -> Self {
-        Self::SpaceCorrupted { problem: format!("a field does not decode: {error}") }
+        let problem = format!("a field does not decode: {error}");
+        Self::SpaceCorrupted { problem, hint: None }
     }
 }
 

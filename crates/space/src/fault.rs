@@ -28,7 +28,7 @@ impl From<Fault> for Error {
             "TUP-008" => Self::Aborted { problem, waited_for: None },
             code::VERSION_MISMATCH => Self::VersionMismatch { problem },
             "TUP-013" => Self::SpaceNotFound { url: problem },
-            "TUP-015" => Self::SpaceCorrupted { problem },
+            "TUP-015" => Self::SpaceCorrupted { problem, hint },
             "TUP-016" => Self::Stalled { pid },
             code::LIMIT_EXCEEDED => {
                 Self::LimitExceeded { problem, hint: hint.unwrap_or_default().into() }
@@ -38,6 +38,8 @@ impl From<Fault> for Error {
             "TUP-021" => Self::LeaseExpired { problem, is_held: may_pass },
             code::UNSUPPORTED => Self::Unsupported { problem, hint: hint.unwrap_or_default() },
             code::PROTOCOL => Self::Protocol { problem },
+            "TUP-024" => Self::Storage { problem },
+            "TUP-025" => Self::DurabilityUnknown { problem },
             _ => Self::System { problem },
         }
     }
@@ -74,7 +76,8 @@ mod tests {
             Error::AccessDenied { problem: problem(), hint: Some("ask".to_owned()) },
             Error::ClaimLost { problem: problem() },
             Error::VersionMismatch { problem: problem() },
-            Error::SpaceCorrupted { problem: problem() },
+            Error::SpaceCorrupted { problem: problem(), hint: Some("copy it".to_owned()) },
+            Error::Storage { problem: problem() },
             Error::Stalled { pid: 4711 },
             Error::LimitExceeded { problem: problem(), hint: "use fewer".into() },
             Error::TransactionTooBig { problem: problem() },

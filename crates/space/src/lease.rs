@@ -82,7 +82,7 @@ impl Space {
             }
             None => Held::There(self.put_leased_remotely(tuple, terms)?),
         };
-        Ok(Lease { space: self.clone(), held, length: terms.lease })
+        self.settled(Lease { space: self.clone(), held, length: terms.lease })
     }
 
     /// As [`Space::put_otherwise`].
@@ -112,7 +112,8 @@ impl Space {
             let tuples = tuples.iter().map(|&tuple| tuple.into());
             return self.put_remotely(tuples, terms, None);
         };
-        self.patiently(|| Ok(engine.put_all_leased(tuples, terms)?))
+        let count = self.patiently(|| Ok(engine.put_all_leased(tuples, terms)?))?;
+        self.settled(count)
     }
 }
 
@@ -138,7 +139,10 @@ impl Lease {
     pub fn renew(&self, length: Option<Duration>) -> Result<(), Error> {
         self.space.require_open()?;
         match &self.held {
-            Held::Here(lease) => Ok(self.space.engine()?.renew(lease, length)?),
+            Held::Here(lease) => {
+                self.space.engine()?.renew(lease, length)?;
+                self.space.settled(())
+            }
             Held::There(lease) => elsewhere::change(&**lease, Term::Renew(length)),
         }
     }
@@ -151,7 +155,10 @@ impl Lease {
     pub fn prolong(&self, length: Duration) -> Result<(), Error> {
         self.space.require_open()?;
         match &self.held {
-            Held::Here(lease) => Ok(self.space.engine()?.prolong(lease, length)?),
+            Held::Here(lease) => {
+                self.space.engine()?.prolong(lease, length)?;
+                self.space.settled(())
+            }
             Held::There(lease) => elsewhere::change(&**lease, Term::Prolong(length)),
         }
     }
@@ -174,7 +181,10 @@ impl Lease {
     pub fn cancel(&self) -> Result<(), Error> {
         self.space.require_open()?;
         match &self.held {
-            Held::Here(lease) => Ok(self.space.engine()?.cancel(lease)?),
+            Held::Here(lease) => {
+                self.space.engine()?.cancel(lease)?;
+                self.space.settled(())
+            }
             Held::There(lease) => elsewhere::change(&**lease, Term::Cancel),
         }
     }

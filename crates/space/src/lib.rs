@@ -1,7 +1,8 @@
 //! Tupelo: a shared bag of tuples for programs that work together.
 //!
 //! Put a tuple into a space, and any process on this machine can read or take it. A template describes the tuple. A
-//! space opens by URL: `shm://name` is shared memory, without a daemon; `mem://name` is for the threads of one process.
+//! space opens by URL: `shm://name` is shared memory, without a daemon; `file:///path/name.tupelo` is the same, and kept
+//! in a file; `mem://name` is for the threads of one process.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,6 +25,7 @@ mod announced;
 mod bell;
 mod claim;
 mod connect;
+mod durable;
 mod elsewhere;
 mod error;
 mod explain;
@@ -44,6 +46,7 @@ mod wait;
 pub use bell::Bell;
 pub use claim::Claim;
 pub use connect::{ConnectOptions, LimitsAsked, Space, SpaceEntry, remove, spaces};
+pub use durable::{Durability, flush};
 pub use error::Error;
 pub use explain::{Difference, Explanation, Nearest};
 pub use heartbeat::KeepAlive;

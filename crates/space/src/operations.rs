@@ -26,7 +26,7 @@ impl Space {
         let tuple = tuple.into();
         let put = self.local().map(|engine| engine.put(tuple));
         if let Some(Ok(())) = put {
-            return Ok(());
+            return self.settled(());
         }
         let error = put.and_then(Result::err);
         tuple.apart(move |tuple| self.put_otherwise(tuple, error.map(Error::from)))
@@ -42,7 +42,8 @@ impl Space {
             return self.put_remotely(std::iter::once(tuple), &terms, None).map(drop);
         };
         let engine = self.engine()?;
-        self.unless_full(error, || Ok(engine.put(tuple)?))
+        self.unless_full(error, || Ok(engine.put(tuple)?))?;
+        self.settled(())
     }
 
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
@@ -55,7 +56,8 @@ impl Space {
             let tuples = tuples.iter().map(|&tuple| tuple.into());
             return self.put_remotely(tuples, &LeaseTerms::default(), None);
         };
-        self.patiently(|| Ok(engine.put_all(tuples)?))
+        let count = self.patiently(|| Ok(engine.put_all(tuples)?))?;
+        self.settled(count)
     }
 
     /// Stores a tuple unless something matches `unless`, also something that is held (rules O8, O9).
@@ -75,7 +77,8 @@ impl Space {
             let put = self.put_remotely(std::iter::once(tuple), &terms, Some(unless))?;
             return Ok(put > 0);
         };
-        self.patiently(|| Ok(engine.put_if_absent(tuple, unless)?))
+        let put = self.patiently(|| Ok(engine.put_if_absent(tuple, unless)?))?;
+        self.settled(put)
     }
 
     /// Removes a match, if there is one, and gives it to `sink`. Does not wait (rule O4). The sink runs
@@ -104,7 +107,9 @@ impl Space {
         let Some(engine) = self.local() else {
             return self.find_remotely((Action::Take, order), template, sink);
         };
-        lift(engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
+        let taken =
+            lift(engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+        self.settled(taken)
     }
 
     /// Copies a match, if there is one, and gives it to `sink`. Does not wait (rule O4).
@@ -171,7 +176,7 @@ impl Space {
         let outcome = lift(
             engine.take_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller)),
         )?;
-        Ok(self.outcome(outcome))
+        self.settled(self.outcome(outcome))
     }
 
     /// Copies a match, waiting for one up to `timeout` (rule O3).
@@ -304,7 +309,9 @@ impl Space {
             let found = self.find_all_remotely(Action::Take, (0, limit), template, sink)?;
             return Ok(found.unwrap_or_default());
         };
-        lift(engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
+        let taken =
+            lift(engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+        self.settled(taken)
     }
 
     /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
@@ -324,9 +331,10 @@ impl Space {
             let numbers = (at_least, Some(at_most));
             return self.find_all_remotely(Action::Take, numbers, template, sink);
         };
-        lift(engine.try_take_many(template, at_least, at_most, |tuple| {
+        let taken = lift(engine.try_take_many(template, at_least, at_most, |tuple| {
             sink(tuple).map_err(Lifted::caller)
-        }))
+        }))?;
+        self.settled(taken)
     }
 
     /// Replaces the oldest match by `to`, and gives the old tuple to `sink`; `None` if there is none (rule
@@ -346,7 +354,9 @@ impl Space {
         let Some(engine) = self.local() else {
             return self.swap_remotely(template, to.into(), sink);
         };
-        lift(engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::caller)))
+        let swapped =
+            lift(engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+        self.settled(swapped)
     }
 
     /// Moves the matches of one moment into `other` (rule O7). Returns how many.
@@ -357,7 +367,11 @@ impl Space {
     /// here.
     pub fn move_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         match (self.local(), other.local()) {
-            (Some(engine), Some(other)) => Ok(engine.move_to(other, template)?),
+            (Some(from), Some(to)) => {
+                self.require_one_file(other)?;
+                let moved = from.move_to(to, template)?;
+                other.settled(moved).and_then(|moved| self.settled(moved))
+            }
             _ => self.transfer_remotely(other, true, template),
         }
     }
@@ -369,7 +383,7 @@ impl Space {
     /// As [`Space::put`] of `other`: nothing was copied. [`Error::Misuse`] as for [`Space::move_to`].
     pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         match (self.local(), other.local()) {
-            (Some(engine), Some(other)) => Ok(engine.copy_to(other, template)?),
+            (Some(from), Some(to)) => other.settled(from.copy_to(to, template)?),
             _ => self.transfer_remotely(other, false, template),
         }
     }

@@ -242,7 +242,8 @@ impl Waiter {
         let place = match inner {
             Place::Local(waiter) => {
                 let outcome = waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller));
-                return Ok(space.outcome(lift(outcome)?));
+                let outcome = space.outcome(lift(outcome)?);
+                return space.settled(outcome);
             }
             Place::Remote(place) => place,
         };

@@ -31,6 +31,8 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-021", include_str!("../../errors/TUP-021.md")),
     ("TUP-022", include_str!("../../errors/TUP-022.md")),
     ("TUP-023", include_str!("../../errors/TUP-023.md")),
+    ("TUP-024", include_str!("../../errors/TUP-024.md")),
+    ("TUP-025", include_str!("../../errors/TUP-025.md")),
     ("TUP-030", include_str!("../../errors/TUP-030.md")),
 ];
 

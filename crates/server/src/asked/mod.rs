@@ -299,7 +299,7 @@ fn encoded(tuple: TupleView<'_>) -> Result<Vec<u8>, Error> {
 fn append(out: &mut Vec<u8>, tuple: TupleView<'_>) -> Result<(), Error> {
     if tuple.fields().count() < tuple.len() {
         let problem = "a field points outside of its tuple".to_owned();
-        return Err(Error::SpaceCorrupted { problem });
+        return Err(Error::SpaceCorrupted { problem, hint: None });
     }
     Ok(encode_tuple_view(out, tuple)?)
 }

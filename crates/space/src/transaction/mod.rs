@@ -118,6 +118,7 @@ fn own_number() -> u64 {
 /// Refuses a space that cannot change together with `spaces` before it.
 fn require_fit(spaces: &[Space], space: &Space) -> Result<(), Error> {
     let Some(first) = spaces.first() else { return Ok(()) };
+    first.require_one_file(space)?;
     let (url, first_url) = (space.url(), first.url());
     if space.is_private() != first.is_private() || !space.is_beside(first) {
         return Err(Error::Misuse {
@@ -171,7 +172,11 @@ impl Transaction {
         // The puts of a closed handle are dropped, as in any other call on it.
         self.spaces.iter().try_for_each(Space::require_open)?;
         match self.way()? {
-            Way::Here(mut call) => Ok(call.commit()?),
+            Way::Here(mut call) => {
+                call.commit()?;
+                drop(call);
+                self.spaces.iter().try_for_each(|space| space.settled(()))
+            }
             Way::There(transaction) => self.ended(transaction.commit()),
         }
     }

@@ -1,9 +1,13 @@
 //! URLs of spaces: which engine, which name, and how large a new space may become.
 
+mod file;
 mod server;
+
+use std::path::PathBuf;
 
 use tupelo_client::Server;
 
+use crate::durable::Durability;
 use crate::error::Error;
 
 /// Longest name of a space, in bytes.
@@ -16,10 +20,12 @@ pub(crate) struct Address {
     pub(crate) place: Place,
     /// The size of a new one, from `?size=`; `None` if the URL does not say.
     pub(crate) size_bytes: Option<u64>,
+    /// When calls return, from `?sync=`; `None` if the URL does not say.
+    pub(crate) sync: Option<Durability>,
 }
 
 impl Address {
-    /// Understands `mem://name`, `shm://name?size=1G`, `unix:///path?space=name`, `tcp://host:port/name` and
+    /// Understands `mem://name`, `shm://name?size=1G`, `file:///path/name.tupelo`, `unix:///path?space=name`, `tcp://host:port/name` and
     /// `tls://host:port/name?ca=/path`.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once("://") else {
@@ -37,6 +43,9 @@ impl Address {
         if ["unix", "tcp", "tls"].contains(&scheme) {
             return server::parse(url, (scheme, name), options);
         }
+        if scheme == "file" {
+            return file::parse(url, name, options);
+        }
         let place = match scheme {
             "mem" => Place::Memory(name.into()),
             "shm" => Place::SharedMemory(name.into()),
@@ -48,7 +57,7 @@ impl Address {
         }
         check_name(url, name, &format!("{scheme}://jobs"))?;
         let size_bytes = options.map(|options| size_option(url, options)).transpose()?;
-        Ok(Self { place, size_bytes })
+        Ok(Self { place, size_bytes, sync: None })
     }
 }
 
@@ -68,7 +77,7 @@ fn misuse(problem: String, hint: &str) -> Error {
 /// A scheme that has no engine, with a URL that has one.
 fn no_engine(url: &str, scheme: &str, path: &str) -> Error {
     let problem = format!(
-        "no engine for {scheme}:// in {url:?}; there are mem://, shm://, unix://, tcp:// and tls://"
+        "no engine for {scheme}:// in {url:?}; there are mem://, shm://, file://, unix://, tcp:// and tls://"
     );
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
     let hint = match scheme {
@@ -111,6 +120,13 @@ pub(crate) enum Place {
     Memory(String),
     /// Shared memory of this machine.
     SharedMemory(String),
+    /// Shared memory of this machine, and kept in a file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What it is called, without its extension.
+        name: String,
+    },
     /// A server, of this machine or another.
     Server {
         /// Where it listens, and how to make sure of it.
@@ -124,7 +140,10 @@ impl Place {
     /// The name of the space.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Memory(name) | Self::SharedMemory(name) | Self::Server { name, .. } => name,
+            Self::Memory(name)
+            | Self::SharedMemory(name)
+            | Self::File { name, .. }
+            | Self::Server { name, .. } => name,
         }
     }
 }
@@ -153,7 +172,7 @@ mod tests {
             ("jobs", "write shm://jobs"),
             ("a/b", "write shm://NAME"),
             ("shm://", "shm://jobs"),
-            ("http://host:1/jobs", "there are mem://, shm://, unix://, tcp:// and tls://"),
+            ("http://host:1/jobs", "there are mem://, shm://, file://, unix://, tcp:// and tls://"),
             ("http://host:1/jobs", "tcp://hub:7667/jobs"),
             ("redis://host:1/jobs", "write shm://jobs"),
             ("shm://a/b", "without a slash"),

@@ -42,7 +42,7 @@ pub(super) fn parse(
     let size_bytes = options.size_bytes;
     let token = options.token(&endpoint)?;
     let server = Server { endpoint, trust: options.trust(url)?, token };
-    Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes })
+    Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes, sync: None })
 }
 
 /// What stands behind the question mark.
@@ -142,7 +142,7 @@ mod tests {
 
     /// The server, as its endpoint is written, the name, the size, and the files.
     fn parsed(url: &str) -> (String, String, Option<u64>, Trust) {
-        let Address { place, size_bytes } = Address::parse(url).unwrap();
+        let Address { place, size_bytes, .. } = Address::parse(url).unwrap();
         let Place::Server { server, name } = place else { panic!("{place:?}") };
         let Server { endpoint, trust, .. } = server;
         (endpoint.to_string(), name, size_bytes, trust)

@@ -20,6 +20,9 @@ pub(crate) use hands::Hands;
 /// The engines that the same program runs on, by the scheme of their URL.
 pub(crate) const ENGINES: [&str; 2] = ["mem", "shm"];
 
+/// Also a space that is kept in a file: for what shows that it is as the others.
+pub(crate) const WITH_FILES: [&str; 3] = ["mem", "shm", "file"];
+
 /// A space of its own that is removed when the test is over, also when it fails.
 pub(crate) struct Temporary {
     /// The space.
@@ -68,7 +71,12 @@ impl Drop for Temporary {
 
 /// The URL of a space: of an engine by its scheme, or of a server by the URL with `{}` for the name.
 fn url_of(engine: &str, name: &str) -> String {
-    if engine.contains("{}") { engine.replace("{}", name) } else { format!("{engine}://{name}") }
+    match engine {
+        // In memory, so that the disk is not waited for.
+        "file" => format!("file:///dev/shm/{name}.tupelo"),
+        _ if engine.contains("{}") => engine.replace("{}", name),
+        _ => format!("{engine}://{name}"),
+    }
 }
 
 /// Two spaces of an engine, and the calls, scans and transactions under way in them.
@@ -83,11 +91,12 @@ pub(crate) struct Facade {
 }
 
 impl Facade {
-    /// Two new spaces.
+    /// Two new spaces. The second one of a file is in memory alone: no step is on disk in two files at one moment.
     pub(crate) fn new(engine: &str, limits: Limits) -> Self {
+        let other = if engine == "file" { "shm" } else { engine };
         Self {
             main: Temporary::new(engine, limits),
-            other: Temporary::new(engine, limits),
+            other: Temporary::new(other, limits),
             calls: HashMap::new(),
             scans: HashMap::new(),
             subscriptions: HashMap::new(),

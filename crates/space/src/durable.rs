@@ -1,0 +1,163 @@
+//! Spaces that are kept in a file: what waits for the disk, and what goes wrong with it (rule C4).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tupelo_client::outside;
+use tupelo_journal::{Error as Trouble, Journal, OpenOptions};
+use tupelo_shm::Directory;
+
+use crate::connect::{ConnectOptions, Space, create_options};
+use crate::error::Error;
+
+/// When a call returns that changes a space which is kept in a file. What is in memory only survives that the program is killed,
+/// what is on disk survives also that the machine ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the change is on disk. One sync of the disk is for all that wait at that moment, in any process.
+    #[default]
+    Group,
+    /// At once. The change is on disk soon after, as a rule within 50 ms.
+    None,
+}
+
+impl Durability {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Group, Self::None];
+
+    /// Its name, in URLs and in other languages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Group => "group",
+            Self::None => "none",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// Opens the space that is kept in the file at `path`.
+pub(crate) fn open(
+    path: &Path,
+    url: &str,
+    options: &ConnectOptions,
+) -> Result<Arc<Journal>, Error> {
+    create_options(options)?;
+    let ConnectOptions { create, fresh, .. } = *options;
+    let (limits, directory) = (options.limits(), Directory::default());
+    let options = OpenOptions { create, fresh, limits, directory };
+    let journal = Journal::open(path, &options).map_err(|trouble| refused(trouble, url))?;
+    // What was in memory alone when the last program that used it ended.
+    journal.settle_later();
+    Ok(journal)
+}
+
+/// Removes the file at `path`, and the memory that belongs to it.
+pub(crate) fn remove(path: &Path, url: &str) -> Result<(), Error> {
+    let removed = tupelo_journal::remove(path, &Directory::default());
+    removed.map_err(|trouble| refused(trouble, url))
+}
+
+/// Brings to their files what the spaces of this process have changed: for the end of a program that does not close them.
+///
+/// # Errors
+///
+/// [`Error::Storage`]; the changes stay in memory, and come to the file when somebody opens it again.
+pub fn flush() -> Result<(), Error> {
+    outside(tupelo_journal::flush_all).map_err(|trouble| refused(trouble, "file://"))
+}
+
+/// What it means if the file of a space is refused. Nothing has changed.
+#[cold]
+fn refused(trouble: Trouble, url: &str) -> Error {
+    let problem = trouble.to_string();
+    match trouble {
+        Trouble::NotFound { .. } => Error::SpaceNotFound { url: url.into() },
+        Trouble::AccessDenied { path, .. } => Error::AccessDenied {
+            problem,
+            hint: Some(format!(
+                "let your user own the file and write to it and its directory, as `ls -l {}` shows",
+                path.display()
+            )),
+        },
+        Trouble::Corrupted { path, .. } => Error::SpaceCorrupted {
+            problem,
+            hint: Some(format!(
+                "if it was a space: keep a copy of the file; `sqlite3 {} .recover` may still read what is whole in it",
+                path.display()
+            )),
+        },
+        Trouble::Newer { .. } => Error::VersionMismatch { problem },
+        Trouble::Engine(error) => error.into(),
+        Trouble::Memory(error) => error.into(),
+        _ => Error::Storage { problem },
+    }
+}
+
+impl Space {
+    /// What a call returns that may have changed the space: as soon as it is on disk, if this handle asks for that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DurabilityUnknown`].
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "nearly no space is kept in a file")]
+    pub(crate) fn settled<R, E: From<Error>>(&self, result: R) -> Result<R, E> {
+        if let Some(journal) = &self.inner.journal {
+            self.settle(journal)?;
+        }
+        Ok(result)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, journal: &Arc<Journal>) -> Result<(), Error> {
+        if self.sync == Durability::None {
+            journal.settle_later();
+            return Ok(());
+        }
+        if journal.is_settled() {
+            return Ok(());
+        }
+        outside(|| journal.settle()).map_err(|trouble| match trouble {
+            trouble @ (Trouble::TakenOver { .. } | Trouble::Replaced { .. }) => {
+                refused(trouble, self.url())
+            }
+            trouble => Error::DurabilityUnknown { problem: trouble.to_string() },
+        })
+    }
+
+    /// A handle of the same space whose calls return at another time. Says nothing for a space that is in no file.
+    #[must_use]
+    pub fn with_sync(&self, sync: Durability) -> Self {
+        Self { sync, ..self.clone() }
+    }
+
+    /// Waits until all that anybody has changed by now is on disk; for a space that is in no file, not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Storage`]: what has changed is in memory, and comes to the file when that is possible.
+    pub fn flush(&self) -> Result<(), Error> {
+        self.require_open()?;
+        let Some(journal) = &self.inner.journal else { return Ok(()) };
+        outside(|| journal.flush()).map_err(|trouble| refused(trouble, self.url()))
+    }
+
+    /// Refuses two spaces of different files for what must happen in both or in none: on disk it would be two steps.
+    pub(crate) fn require_one_file(&self, other: &Self) -> Result<(), Error> {
+        match (&self.inner.journal, &other.inner.journal) {
+            (Some(one), Some(other)) if !Arc::ptr_eq(one, other) => {}
+            _ => return Ok(()),
+        }
+        let (url, other) = (self.url(), other.url());
+        Err(Error::Unsupported {
+            problem: format!("{url} and {other} are two files, and no step is on disk in both at one moment"),
+            hint: "keep what changes together in one space, told apart by a field; or copy_to the other space, and take it here after that"
+                .into(),
+        })
+    }
+}
