@@ -31,6 +31,8 @@ def new_url(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
     def new_url(scheme: str) -> str:
         name = f"test-{os.getpid()}-{next(NUMBERS)}"
         url = f"{scheme}://{name}"
+        if scheme == "file":
+            url = f"file:///dev/shm/{name}.tupelo"  # of memory: the disk is not waited for
         if scheme == "unix":
             url = f"unix://{request.getfixturevalue('socket')}?space={name}"
         urls.append(url)

@@ -83,6 +83,8 @@ fn class_name(error: &Error) -> Option<&'static str> {
         Error::LimitExceeded { .. } => "LimitExceeded",
         Error::TransactionTooBig { .. } => "TransactionTooBig",
         Error::VersionMismatch { .. } => "VersionMismatch",
+        Error::Storage { .. } => "StorageError",
+        Error::DurabilityUnknown { .. } => "DurabilityUnknown",
         Error::NotEncodable { .. } => "NotEncodable",
         Error::Template { .. } => "TemplateError",
         Error::Misuse { .. } => return None,

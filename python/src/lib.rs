@@ -81,7 +81,7 @@ mod _native {
     #[pymodule_export]
     use super::sent::Sent;
     #[pymodule_export]
-    use super::space::{Handle, is_same, plain, remove, spaces};
+    use super::space::{Handle, flush_files, is_same, plain, remove, spaces};
     #[pymodule_export]
     use super::subscription::{Subscription, no_event};
     #[pymodule_export]

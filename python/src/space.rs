@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use tupelo::{ConnectOptions, Error, LimitsAsked, Space, WhenFull};
+use tupelo::{ConnectOptions, Durability, Error, LimitsAsked, Space, WhenFull};
 
 use crate::errors::{self, Failure};
 use crate::known;
@@ -85,11 +85,18 @@ fn policy(when_full: &Bound<'_, PyAny>) -> PyResult<WhenFull> {
     })
 }
 
+/// When calls that change a space of a file return, by its name.
+fn durability(sync: &Bound<'_, PyAny>) -> PyResult<Durability> {
+    let sync = known::text("sync", sync)?;
+    Durability::named(sync)
+        .ok_or_else(|| PyValueError::new_err(format!("sync is {sync:?}: give 'group' or 'none'")))
+}
+
 #[pymethods]
 impl Handle {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
-    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, when_full, pickle))]
+    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, when_full, pickle, sync))]
     fn new(
         url: &Bound<'_, PyAny>,
         create: bool,
@@ -98,9 +105,11 @@ impl Handle {
         tuples_max: Option<u64>,
         when_full: Option<&Bound<'_, PyAny>>,
         pickle: bool,
+        sync: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (py, url) = (url.py(), known::text("url", url)?);
         let when_full = when_full.map(policy).transpose()?;
+        let sync = sync.map_or(Ok(Durability::default()), durability)?;
         let asked = LimitsAsked { size_bytes, tuples_max, when_full };
         let default = ConnectOptions::default();
         let options = ConnectOptions {
@@ -109,6 +118,7 @@ impl Handle {
             size_bytes: size_bytes.unwrap_or(default.size_bytes),
             tuples_max,
             when_full: when_full.unwrap_or(default.when_full),
+            sync,
         };
         let space = py
             .detach(|| {
@@ -142,6 +152,21 @@ impl Handle {
             Objects::Pickled => "pickle",
             Objects::Refused | Objects::Compared => "strict",
         }
+    }
+
+    /// Wait until all that anybody has changed in the space by now is on disk.
+    ///
+    /// For a space that is kept in no file there is nothing to wait for. If this is interrupted by a signal, its handler runs
+    /// when the call is done.
+    ///
+    /// Raises:
+    ///     `StorageError`: it can not be. The changes are in memory, and come to the file when that is possible.
+    ///     `SpaceClosed`: this connection was closed.
+    ///
+    ///     >>> space.put("job", 1)
+    ///     >>> space.flush()
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.space.flush().map_err(|error| self.exception(py, error.into()))
     }
 
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
@@ -221,6 +246,12 @@ pub(crate) fn is_same(one: &Bound<'_, Handle>, other: &Bound<'_, Handle>) -> boo
 pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
     let (py, url) = (url.py(), known::text("url", url)?);
     py.detach(|| tupelo::remove(url)).map_err(|error| errors::from_space(py, &error, url))
+}
+
+/// Bring what spaces of files have in memory alone to their files, as far as that is possible: for the end of the program.
+#[pyfunction]
+pub(crate) fn flush_files(py: Python<'_>) -> PyResult<()> {
+    tupelo::flush().map_err(|error| errors::from_space(py, &error, "file://"))
 }
 
 /// The spaces in shared memory that belong to this user: a list of dicts (name, bytes, modified).

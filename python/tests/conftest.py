@@ -1,6 +1,6 @@
 """Which kinds of spaces the tests of a file run on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from serving import server
@@ -37,6 +37,31 @@ SERVED = {
 }
 """The files whose tests also run on the spaces of a server."""
 
+FILED = {
+    "test_aio",
+    "test_aio_claim",
+    "test_batteries_queue",
+    "test_bulk",
+    "test_claim",
+    "test_consume",
+    "test_dead",
+    "test_futures",
+    "test_lease",
+    "test_put",
+    "test_room",
+    "test_scan",
+    "test_subscribe",
+    "test_swap",
+    "test_take",
+    "test_transaction",
+    "test_transfer",
+    "test_wait_none",
+}
+"""The files whose tests also run on spaces that are kept in a file."""
+
+NOT_FILED: set[str] = set()
+"""The tests of those files that speak of what is different there, or take long."""
+
 NOT_SERVED = {
     # The process that holds a tuple there is the server.
     "test_a_tuple_in_somebodys_hands_is_not_cancelled",
@@ -64,7 +89,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         schemes = ["mem", "shm"]
         if metafunc.module.__name__ in SERVED and metafunc.function.__name__ not in NOT_SERVED:
             schemes.append("unix")
+        if metafunc.module.__name__ in FILED and metafunc.function.__name__ not in NOT_FILED:
+            schemes.append("file")
         metafunc.parametrize("url", schemes, indirect=True)
+
+
+@pytest.fixture
+def url_beside(url: str, new_url: Callable[[str], str]) -> str:
+    """Return the URL of a second space, of a kind that one step can change together with the first.
+
+    No step is on disk in two files at one moment.
+    """
+    scheme = url.partition(":")[0]
+    return new_url("shm" if scheme == "file" else scheme)
 
 
 @pytest.fixture(scope="session")

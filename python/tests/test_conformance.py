@@ -1,7 +1,8 @@
-"""The cases of conformance/ hold in Python, for both kinds of space and both APIs."""
+"""The cases of conformance/ hold in Python, for all kinds of space here and both APIs."""
 
 import dataclasses
 import json
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,22 @@ def for_tasks(case):
     return pytest.param(case, marks=marks, id=case["name"])
 
 
-@pytest.mark.parametrize("scheme", ["mem", "shm"])
+def spaces(scheme, new_url):
+    """Return what makes up the URLs of a case: no step is on disk in two files at one moment."""
+    schemes = chain([scheme], repeat("shm" if scheme == "file" else scheme))
+    return lambda: new_url(next(schemes))
+
+
+@pytest.mark.parametrize("scheme", ["mem", "shm", "file"])
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_a_case_holds(case, scheme, new_url):
-    synchronous.hold(case, lambda: new_url(scheme))
+    synchronous.hold(case, spaces(scheme, new_url))
 
 
-@pytest.mark.parametrize("scheme", ["mem", "shm"])
+@pytest.mark.parametrize("scheme", ["mem", "shm", "file"])
 @pytest.mark.parametrize("case", [for_tasks(case) for case in CASES])
 def test_a_case_holds_for_the_tasks_of_an_event_loop(case, scheme, new_url):
-    awaited.hold(case, lambda: new_url(scheme))
+    awaited.hold(case, spaces(scheme, new_url))
 
 
 def test_every_case_that_is_not_for_tasks_is_there():

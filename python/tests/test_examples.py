@@ -80,6 +80,7 @@ def test_every_program_of_a_page_is_run_by_a_test_below():
         "README.md": 2,
         "docs/how-to/add-a-backend.md": 2,  # beside the suite: bench/tests/test_page.py
         "docs/how-to/claim.md": 1,
+        "docs/how-to/durable.md": 1,
         "docs/how-to/server.md": 1,
         "docs/how-to/workers.md": 2,
         "docs/tutorials/worker-pool.md": len(PROGRAMS),
@@ -120,6 +121,17 @@ def test_the_program_of_the_page_on_servers_has_what_it_put(tmp_path):
     (tmp_path / "jobs.py").write_text(of_test, encoding="utf-8")
     with server(socket):
         assert run(tmp_path / "jobs.py", tmp_path) == "('job', 7)\n"
+
+
+def test_the_program_of_the_page_on_files_keeps_what_it_put(tmp_path):
+    (program,) = PROGRAMS_OF["docs/how-to/durable.md"]
+    url = f"file://{tmp_path / 'jobs.tupelo'}"
+    of_test = program.replace("file:///tmp/jobs.tupelo", url)
+    (tmp_path / "jobs.py").write_text(of_test, encoding="utf-8")
+    assert run(tmp_path / "jobs.py", tmp_path) == "('done', 8)\n"
+    with ts.connect(url) as space:
+        assert space.count(ts.REST) == 0
+    ts.remove(url)
 
 
 def test_the_program_of_the_readme_runs_as_printed(own, tmp_path):

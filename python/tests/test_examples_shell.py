@@ -81,6 +81,7 @@ GIVEN = {
 
 PRINTED = {
     "tupelo take 'unix:///tmp/tupelo.sock?space=jobs' job :int": '("job", 7)\n',
+    "tupelo take file:///tmp/jobs.tupelo job :int _": '("job", 7, "cat.png")\n',
     "tupelo read shm://jobs job :int _": '("job", 7, "cat.png")\n',
     "tupelo take shm://jobs job :int _": '("job", 7, "cat.png")\n',
     "tupelo take shm://jobs job :int --where 'f[1] > 9'": '("job", 10)\n',
@@ -106,8 +107,9 @@ PRINTED = {
     "tupelo read shm://jobs ... --all --json | tupelo put shm://copy -": "1 tuple put\n",
 }
 
-# Where the page on servers has one.
+# Where the pages on servers and on files have them.
 SOCKET = "/tmp/tupelo.sock"  # noqa: S108
+FILE = "/tmp/jobs.tupelo"  # noqa: S108
 
 # The files that are the reader's own; each script tells what it was given.
 SCRIPT = "#!/bin/sh\necho done: $(cat)\n"
@@ -148,7 +150,8 @@ def run_lines(page, urls, socket, environment):
     for line in PAGES[page]:
         if line in NOT_RUN:
             continue
-        of_test = re.sub(r"shm://(\w+)", lambda m: urls[m[1]], line.replace(SOCKET, str(socket)))
+        own = line.replace(SOCKET, str(socket)).replace(FILE, str(socket.with_name("jobs.tupelo")))
+        of_test = re.sub(r"shm://(\w+)", lambda m: urls[m[1]], own)
         if line in GIVEN:
             name, given = GIVEN[line]
             with ts.connect(urls[name]) as space:

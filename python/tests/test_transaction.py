@@ -87,8 +87,8 @@ def test_entries_and_their_fields_by_keyword(space):
         t.take(Account, ovner="alice")
 
 
-def test_several_spaces_change_together(space, url, new_url):
-    with ts.connect(new_url(url.partition(":")[0])) as other:
+def test_several_spaces_change_together(space, url, url_beside):
+    with ts.connect(url_beside) as other:
         space.put("job", 1)
         with pytest.raises(ZeroDivisionError), space.transaction(other) as t:
             t.on(other).put(*t.take("job", int))

@@ -7,8 +7,8 @@ from tupelo import REST, F
 
 
 @pytest.fixture
-def other(url, new_url):
-    with ts.connect(new_url(url.split(":")[0]), size="64M") as other:
+def other(url_beside):
+    with ts.connect(url_beside, size="64M") as other:
         yield other
 
 

@@ -15,6 +15,7 @@ from tupelo import (
     ClaimLost as ClaimLost,
     ConnectionLost as ConnectionLost,
     DeadLetter as DeadLetter,
+    DurabilityUnknown as DurabilityUnknown,
     Event as Event,
     Explanation as Explanation,
     F as F,
@@ -33,6 +34,7 @@ from tupelo import (
     SpaceFull as SpaceFull,
     SpaceNotFound as SpaceNotFound,
     Stalled as Stalled,
+    StorageError as StorageError,
     Template as Template,
     TemplateError as TemplateError,
     Timeout as Timeout,
@@ -70,6 +72,7 @@ def connect(
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] = "pickle",
     schema: Iterable[type] = (),
+    sync: Literal["group", "none"] | None = None,
 ) -> Space: ...
 
 class Claim(Coroutine[Any, Any, Claim[T_co]], Generic[T_co]):
@@ -170,6 +173,7 @@ class Space(_Verbs):
     def name(self) -> str: ...
     @property
     def objects(self) -> Literal["strict", "pickle"]: ...
+    async def flush(self) -> None: ...
     def close(self) -> None: ...
     async def __aenter__(self) -> Self: ...
     async def __aexit__(

@@ -15,6 +15,8 @@
     - Stalled
     - Unsupported (also a NotImplementedError)
     - ProtocolError
+    - StorageError
+    - DurabilityUnknown
     - LimitExceeded
     - TransactionTooBig
     - TemplateError (also a TypeError)
@@ -39,6 +41,7 @@ __all__ = [
     "AccessDenied",
     "ClaimLost",
     "ConnectionLost",
+    "DurabilityUnknown",
     "LeaseExpired",
     "LimitExceeded",
     "NotEncodable",
@@ -50,6 +53,7 @@ __all__ = [
     "SpaceFull",
     "SpaceNotFound",
     "Stalled",
+    "StorageError",
     "TemplateError",
     "Timeout",
     "TransactionTooBig",
@@ -135,7 +139,7 @@ class SpaceClosed(TupeloError):
 
 
 class SpaceCorrupted(TupeloError):
-    """The memory of the space is damaged."""
+    """The memory of the space, or the file that it is kept in, is damaged."""
 
     code = "TUP-015"
 
@@ -168,6 +172,18 @@ class ProtocolError(TupeloError):
     """What came over the connection to a server makes no sense: is the other side a server?"""
 
     code = "TUP-023"
+
+
+class StorageError(TupeloError):
+    """The file of a space can not be read or written; the message says what the system said."""
+
+    code = "TUP-024"
+
+
+class DurabilityUnknown(TupeloError):
+    """The call is in effect in memory, and not known to be on disk. Do not repeat it."""
+
+    code = "TUP-025"
 
 
 class LimitExceeded(TupeloError):

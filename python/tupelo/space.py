@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 
-from tupelo._native import Space, after_fork, register, stays_behind
+from tupelo._native import Space, after_fork, flush_files, register, stays_behind
 from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["connect"]
 
 os.register_at_fork(after_in_child=after_fork)
+atexit.register(flush_files)
 
 NUMBER_MAX = (1 << 63) - 1
 """The largest that the native module can be given."""
@@ -38,15 +40,18 @@ def connect(
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] | None = None,
     schema: Iterable[type] = (),
+    sync: Literal["group", "none"] | None = None,
 ) -> Space:
     """Open a space, by default creating it if there is none.
 
     Args:
         url: `shm://name` for all processes of this machine and user, or `mem://name` for the
-            threads of this process. `?size=1G` behind it is the same as `size`, and goes first. For
-            a space of a server (`tupelo serve`): `unix:///path/of/the/socket?space=name`,
-            `tcp://host:7667/name`, or `tls://host:7668/name?ca=/path/ca.pem`. By default
-            `$TUPELO_URL`, or else `shm://default`.
+            threads of this process. `?size=1G` behind it is the same as `size`, and goes first.
+            `file:///path/jobs.tupelo` is as `shm://`, and kept in a file: acknowledged changes
+            are there after a restart of the machine. For a space of a server (`tupelo serve`):
+            `unix:///path/of/the/socket?space=name`, `tcp://host:7667/name`, or
+            `tls://host:7668/name?ca=/path/ca.pem`. By default `$TUPELO_URL`, or else
+            `shm://default`.
         create: whether to create the space if there is none.
         fresh: begin with an empty space, even if one exists. Programs that use the old one keep it
             until they close it.
@@ -64,6 +69,10 @@ def connect(
             them as pickles, which may run code of their writer when they are read; "strict"
             refuses them, both ways. None, the default: "strict" for `tcp://` and `tls://`, where
             the writer may be on another machine, and "pickle" for all others.
+        sync: when a call returns that changes a `file://` space: "group" when the change is on
+            disk, with those of all who wait at that moment; "none" at once, and it is on disk soon
+            after, as a rule within 50 ms. None, the default: as `?sync=` in the URL says, or else
+            "group". What is in memory alone outlives all programs, and not the machine (rule C4).
 
     Returns:
         The space; a context manager that closes the connection.
@@ -71,6 +80,8 @@ def connect(
     Raises:
         SpaceNotFound: there is none, and `create` is false.
         AccessDenied: it belongs to another user.
+        StorageError: its file can not be read or written.
+        SpaceCorrupted: its file is no space, or is damaged.
         ConnectionLost: there is no server at that address, or it is not trusted.
         ValueError: the URL or another argument makes no sense; or the space exists, and has another
             `size`, `tuples_max` or `when_full` than the call asks for.
@@ -92,6 +103,7 @@ def connect(
         when_full=when_full,
         objects=objects,
         schema=schema,
+        sync=sync,
     )
 
 
@@ -106,6 +118,7 @@ def open_as(
     objects: str | None,
     when_full: str | None = None,
     schema: Iterable[type] = (),
+    sync: str | None = None,
 ) -> SpaceT:
     """Open a space as an instance of `space_class`. The other arguments are as in `connect`."""
     if url is None:
@@ -114,6 +127,8 @@ def open_as(
     _require("create", create, bool, "True or False")
     _require("fresh", fresh, bool, "True or False")
     require_objects(objects)
+    if sync is not None:
+        _require_sync(url, sync)
     if when_full is not None:
         _require("when_full", when_full, str, "a str such as 'wait'")
     if not hasattr(schema, "__iter__"):
@@ -129,6 +144,7 @@ def open_as(
         tuples_max=tuples_max,
         when_full=when_full,
         pickle=(objects or _objects_by_default(url)) == "pickle",
+        sync=sync,
     )
     if url.startswith("mem://"):
         stays_behind(space)
@@ -150,6 +166,16 @@ def _objects_by_default(url: str) -> str:
     # To read a pickle is to run its writer's code: this needs a caller's consent where the writer
     # may be anyone on the network.
     return "strict" if url.startswith(("tcp://", "tls://")) else "pickle"
+
+
+def _require_sync(url: str, sync: object) -> None:
+    _require("sync", sync, str, "'group' or 'none'")
+    if not url.startswith("file://"):
+        message = (
+            f"sync is {sync!r}, and {url} is kept in no file: leave it out, or open a space "
+            "such as file:///path/jobs.tupelo"
+        )
+        raise ValueError(message)
 
 
 def require_objects(objects: object) -> None:

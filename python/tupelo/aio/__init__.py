@@ -42,6 +42,7 @@ from tupelo import (
     ClaimLost,
     ConnectionLost,
     DeadLetter,
+    DurabilityUnknown,
     Event,
     Explanation,
     F,
@@ -60,6 +61,7 @@ from tupelo import (
     SpaceFull,
     SpaceNotFound,
     Stalled,
+    StorageError,
     Template,
     TemplateError,
     Timeout,
@@ -99,6 +101,7 @@ __all__ = [
     "ClaimLost",
     "ConnectionLost",
     "DeadLetter",
+    "DurabilityUnknown",
     "Event",
     "Explanation",
     "F",
@@ -121,6 +124,7 @@ __all__ = [
     "SpaceFull",
     "SpaceNotFound",
     "Stalled",
+    "StorageError",
     "Subscription",
     "Template",
     "TemplateError",
@@ -155,6 +159,7 @@ def connect(
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] | None = None,
     schema: Iterable[type] = (),
+    sync: Literal["group", "none"] | None = None,
 ) -> Space:
     """Open a space as `tupelo.connect` does, for the tasks of an event loop.
 
@@ -169,5 +174,6 @@ def connect(
         when_full=when_full,
         objects=objects,
         schema=schema,
+        sync=sync,
     )
     return wrapped(connection)

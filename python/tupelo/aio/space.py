@@ -116,6 +116,10 @@ class Space:
         self._space.close()
         self._waiting.close()
 
+    async def flush(self) -> None:
+        """Wait until all that was changed by now is on disk; see `tupelo.Space.flush`."""
+        await asyncio.to_thread(self._space.flush)
+
     # What does not wait.
 
     async def try_take(
