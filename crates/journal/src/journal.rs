@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{Engine, JournalStat};
+use tupelo_engine::{Drain, Engine, JournalStat};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -21,8 +21,12 @@ use crate::storage::{FileNumber, ID_BYTES};
 
 /// Longest wait for somebody else who drains, until the waiter looks whether that one was killed.
 const LOOK: Duration = Duration::from_millis(20);
+/// So long somebody else may write without getting on, until that is told.
+const STANDSTILL: Duration = Duration::from_secs(30);
 /// How long changes may be in memory alone if nobody waits until they are on disk.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(25);
+/// As that, after the disk has refused.
+const FLUSH_INTERVAL_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Which memory of which file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +100,20 @@ impl Journal {
     }
 
     fn settle_up_to(&self, position: u64) -> Result<(), Error> {
+        let mut seen = (self.stat().drained, Instant::now());
         while self.stat().drained < position {
-            if !self.try_lead()? {
-                self.engine.wait_drained(position, Instant::now() + LOOK);
+            if self.try_lead()? || self.engine.wait_drained(position, Instant::now() + LOOK) {
+                continue;
+            }
+            let drained = self.stat().drained;
+            if drained != seen.0 {
+                seen = (drained, Instant::now());
+            } else if seen.1.elapsed() > STANDSTILL {
+                let standstill_s = STANDSTILL.as_secs();
+                let problem = format!(
+                    "whoever writes to the file has not got on for {standstill_s} s: is a process stopped?"
+                );
+                return Err(Error::Storage { path: self.path().to_owned(), problem });
             }
         }
         Ok(())
@@ -129,10 +144,12 @@ impl Journal {
     }
 
     fn flush_until_done(&self) {
+        let mut interval = FLUSH_INTERVAL;
         loop {
-            thread::sleep(FLUSH_INTERVAL);
+            thread::sleep(interval);
             // What goes wrong is told to whoever needs it on disk; the records stay where they are, for the next turn.
-            let _ = self.try_lead();
+            let is_refused = self.try_lead().is_err();
+            interval = if is_refused { FLUSH_INTERVAL_AFTER_ERROR } else { FLUSH_INTERVAL };
             if !self.is_flushed() {
                 continue;
             }
@@ -166,7 +183,14 @@ impl Journal {
     fn try_lead(&self) -> Result<bool, Error> {
         let inside = gate::enter();
         let Some(drain) = self.engine.try_drain()? else { return Ok(false) };
-        let drained = self.slot.with(&inside, |storage| {
+        let drained = self.write(&inside, &drain)?;
+        drain.release(drained)?;
+        Ok(true)
+    }
+
+    /// Writes everything that stands in the ring to the file. Returns up to where that is; the ring has it still.
+    fn write(&self, inside: &Inside, drain: &Drain<'_>) -> Result<u64, Error> {
+        self.slot.with(inside, |storage| {
             let writing = storage.write()?;
             let header = writing.header()?;
             let found = header.as_ref().map_or(0, |header| header.generation);
@@ -189,9 +213,7 @@ impl Journal {
                 batch.commit_up_to(last)?;
             }
             Ok(last)
-        })?;
-        drain.release(drained)?;
-        Ok(true)
+        })
     }
 }
 
@@ -205,5 +227,83 @@ impl Drop for Journal {
             looks_left = if self.make_room().is_ok() { looks_left - 1 } else { 0 };
         }
         self.slot.close(&gate::enter());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use tupelo_crashtest::{Exit, fork, kill_this_process};
+    use tupelo_engine::Limits;
+    use tupelo_shm::Directory;
+    use tupelo_tuple::{fields, template};
+
+    use super::Journal;
+    use crate::batch::Batch;
+    use crate::{OpenOptions, gate};
+
+    /// Has a process killed at some point of its turn as the one that writes, and looks what the next one does.
+    fn killed_in(name: &str, turn: impl FnOnce(&Journal)) {
+        let directory = format!("/dev/shm/tupelo-journal-{name}-{}", std::process::id());
+        fs::create_dir_all(&directory).unwrap();
+        let path = std::path::Path::new(&directory).join("jobs.tupelo");
+        let limits = Limits { size_bytes: 16 << 20, ..Limits::default() };
+        let directory_of_memory = Directory::new(&directory);
+        let options =
+            OpenOptions { create: true, fresh: false, limits, directory: directory_of_memory };
+        let journal = Journal::open(&path, &options).unwrap();
+        journal.engine().put(&fields!["job", 1]).unwrap();
+        journal.settle().unwrap();
+        for number in 2..=4 {
+            journal.engine().put(&fields!["job", number]).unwrap();
+        }
+        let taken =
+            journal.engine().try_take(&[template!["job", 1]], tupelo_engine::Order::Fifo, |_| {
+                Ok::<_, tupelo_engine::Error>(())
+            });
+        assert_eq!(taken, Ok(Some(())));
+        let child = fork(|| {
+            turn(&journal);
+            kill_this_process()
+        });
+        assert!(matches!(child.wait(), Exit::Killed(_)));
+        assert!(!journal.is_flushed(), "the ring is as it was");
+        journal.engine().put(&fields!["job", 5]).unwrap();
+        journal.settle().unwrap();
+        assert!(journal.is_flushed());
+        drop(journal);
+        for entry in options.directory.list().unwrap() {
+            options.directory.remove(&entry.name).unwrap();
+        }
+        let journal: Arc<Journal> = Journal::open(&path, &options).unwrap();
+        assert_eq!(journal.engine().count(&[template![..]]), Ok(4));
+        assert_eq!(journal.engine().count(&[template!["job", 1]]), Ok(0));
+        drop(journal);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_next_one_goes_on_if_the_one_who_writes_is_killed_before_its_commit_c1_c4() {
+        killed_in("before", |journal| {
+            let inside = gate::enter();
+            let drain = journal.engine.try_drain().unwrap().unwrap();
+            let written = journal.slot.with(&inside, |storage| {
+                let mut batch = Batch::new(storage.write()?);
+                drain.each(u64::MAX, |_, change| batch.add(&change))?;
+                kill_this_process()
+            });
+            written.unwrap();
+        });
+    }
+
+    #[test]
+    fn the_next_one_repeats_nothing_if_the_one_who_writes_is_killed_behind_its_commit_c1_c4() {
+        killed_in("behind", |journal| {
+            let inside = gate::enter();
+            let drain = journal.engine.try_drain().unwrap().unwrap();
+            journal.write(&inside, &drain).unwrap();
+        });
     }
 }
