@@ -60,7 +60,7 @@ test-bench: $(VENV)/.extension-tested $(VENV)/.suite $(VENV)/.dev ## run the tes
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
-	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting --bench claims --bench lateness
+	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting --bench claims --bench lateness --bench durable
 	$(BIN)/python benchmarks/pair.py
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/pool.py

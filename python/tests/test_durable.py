@@ -311,7 +311,7 @@ def test_the_memory_of_a_file_is_in_no_list_of_spaces(url):
         assert not [entry for entry in ts.spaces() if entry["name"].startswith("file-")]
 
 
-def test_a_shell_uses_it(url):
+def test_a_shell_uses_it(url, tmp_path):
     def tupelo(*words):
         command = "import sys; from tupelo.command_line import main; sys.exit(main())"
         return subprocess.run(
@@ -321,5 +321,13 @@ def test_a_shell_uses_it(url):
     assert tupelo("put", url, "job", "7").returncode == 0
     forget_memory(url)
     assert tupelo("take", url, "job", ":int").stdout == '("job", 7)\n'
+    copy = tmp_path / "copy.tupelo"
+    tupelo("put", url, "job", "8")
+    assert tupelo("backup", url, str(copy)).stdout == f"{url} is copied to {copy}\n"
+    refused = tupelo("backup", url, str(copy))
+    assert (refused.returncode, "File exists" in refused.stderr) == (1, True)
+    assert tupelo("take", url, "job", ":int").stdout == '("job", 8)\n'
+    assert tupelo("take", f"file://{copy}", "job", ":int").stdout == '("job", 8)\n'
+    ts.remove(f"file://{copy}")
     assert tupelo("rm", url, "--yes").stdout == f"space removed: {url}, with 0 tuples\n"
     assert tupelo("take", url, "job", ":int", "--try").returncode != 0

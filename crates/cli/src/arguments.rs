@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Dead(Dead),
     Requeue(Requeue),
     Rm(Rm),
+    Backup(Backup),
     Serve(Serve),
     Token(Token),
     Doctor(Doctor),
@@ -381,6 +382,22 @@ pub(crate) struct Rm {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Copy the file of a space while programs use it.",
+    before_help = "\
+Examples:
+  tupelo backup file:///srv/jobs.tupelo /backup/jobs.tupelo    a space of its own, as it is at one moment
+  tupelo read shm://jobs ... --all --json > jobs.jsonl         the tuples of a space that is kept in no file
+  tupelo put shm://jobs - < jobs.jsonl                         and back",
+    help_template = HELP
+)]
+pub(crate) struct Backup {
+    /// The space, if --url does not say; then the file that is made
+    #[arg(value_names = ["URL", "FILE"], num_args = 1..=2, required = true, value_parser = word())]
+    pub(crate) words: Vec<String>,
 }
 
 #[derive(Args)]

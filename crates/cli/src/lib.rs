@@ -103,6 +103,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Top(options) => commands::top::run(options, url, output),
         Command::Dead(options) => commands::dead::list(options, url, output),
         Command::Requeue(options) => commands::dead::requeue(options, url, output),
+        Command::Backup(options) => commands::backup::run(options, url, output),
         Command::Serve(options) => commands::serve::run(options, output),
         Command::Token(options) => commands::token::run(options, output),
         Command::Rm(options) => commands::rm::run(options, url, output),

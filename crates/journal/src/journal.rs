@@ -17,7 +17,7 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::gate::{self, Inside};
 use crate::slot::Slot;
-use crate::storage::{FileNumber, ID_BYTES};
+use crate::storage::{FileNumber, ID_BYTES, Storage};
 
 /// Longest wait for somebody else who drains, until the waiter looks whether that one was killed.
 const LOOK: Duration = Duration::from_millis(20);
@@ -97,6 +97,19 @@ impl Journal {
     /// As [`Journal::settle`].
     pub fn flush(&self) -> Result<(), Error> {
         self.settle_up_to(self.stat().appended)
+    }
+
+    /// Writes what is in the space at a moment of this call into another file, which must not exist: a space of its own. Others go on
+    /// meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::settle`], and what the system says about the other file, which may be there in part then.
+    pub fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        self.flush()?;
+        let _inside = gate::enter();
+        // A connection of its own: that of the slot is for those who wait for their changes.
+        Storage::open(self.path())?.copy_to(path)
     }
 
     fn settle_up_to(&self, position: u64) -> Result<(), Error> {
@@ -289,7 +302,7 @@ mod tests {
         killed_in("before", |journal| {
             let inside = gate::enter();
             let drain = journal.engine.try_drain().unwrap().unwrap();
-            let written = journal.slot.with(&inside, |storage| {
+            let written = journal.slot.with(&inside, |storage| -> Result<(), _> {
                 let mut batch = Batch::new(storage.write()?);
                 drain.each(u64::MAX, |_, change| batch.add(&change))?;
                 kill_this_process()

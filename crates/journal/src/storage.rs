@@ -161,6 +161,26 @@ impl Storage {
         }
     }
 
+    /// Writes what is in the file at one moment into another one, which must not exist. Others may write meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite and the system say; the other file may be there then, in part.
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Error> {
+        let told = |error| Error::io(path, "create the file", &error);
+        // Before SQLite does, so that it is its owner's alone.
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        drop(made.map_err(told)?);
+        let name = path.to_str().ok_or_else(|| Error::Storage {
+            path: path.to_owned(),
+            problem: "the path is no text".to_owned(),
+        })?;
+        let copied = self.connection.execute("VACUUM INTO ?1", (name,));
+        copied.map_err(|error| Error::sqlite(path, "write the copy", &error))?;
+        let synced = fs::File::open(path).and_then(|file| file.sync_all());
+        synced.and_then(|()| sync_directory_of(path)).map_err(told)
+    }
+
     /// Closes it without moving the log into the main file: the caller is in a hurry.
     pub(crate) fn close_quickly(self) {
         // If it refuses, it closes more slowly.

@@ -147,6 +147,27 @@ impl Space {
         outside(|| journal.flush()).map_err(|trouble| refused(trouble, self.url()))
     }
 
+    /// Writes what is in the space at one moment, and on disk, into another file, which must not exist. Others go on meanwhile. The
+    /// other file is a space of its own, with the same tuples, leases and attempts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for a space that is kept in no file; [`Error::Storage`], [`Error::AccessDenied`]: the other file is there,
+    /// or can not be written.
+    pub fn copy_file_to(&self, path: &Path) -> Result<(), Error> {
+        self.require_open()?;
+        let Some(journal) = &self.inner.journal else {
+            return Err(Error::Unsupported {
+                problem: format!("{} is kept in no file that could be copied", self.url()),
+                hint: format!(
+                    "its tuples as lines of JSON: `tupelo read {} ... --all --json > FILE`, and `tupelo put URL - < FILE`",
+                    self.url()
+                ),
+            });
+        };
+        outside(|| journal.copy_to(path)).map_err(|trouble| refused(trouble, self.url()))
+    }
+
     /// Refuses two spaces of different files for what must happen in both or in none: on disk it would be two steps.
     pub(crate) fn require_one_file(&self, other: &Self) -> Result<(), Error> {
         match (&self.inner.journal, &other.inner.journal) {

@@ -1,5 +1,6 @@
 //! The commands, one file each. A command takes its options, the `--url`, and where to print.
 
+pub(crate) mod backup;
 pub(crate) mod completion;
 pub(crate) mod dead;
 pub(crate) mod doctor;

@@ -184,3 +184,32 @@ fn more_than_the_ring_holds_is_put_and_taken_by_one_program_alone() {
     place.forget_memory();
     assert_eq!(place.open().engine().count(&[template![..]]), Ok(5_000));
 }
+
+#[test]
+fn a_copy_made_while_others_write_is_a_space_of_its_own_with_what_was_settled() {
+    let place = Place::new();
+    let journal = place.open();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                journal.engine().put(&fields!["other", 1]).unwrap();
+                journal.settle().unwrap();
+            }
+        });
+        for number in 1..=5 {
+            journal.engine().put(&fields!["job", number]).unwrap();
+            let copy = place.directory.join(format!("copy-{number}.tupelo"));
+            journal.copy_to(&copy).unwrap();
+            let copied = Journal::open(&copy, &place.options()).unwrap();
+            let jobs = copied.engine().count(&[template!["job", Kind::Int]]);
+            assert_eq!(jobs, Ok(number.unsigned_abs()));
+            assert!(take_job(copied.engine()).is_some());
+            copied.settle().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(journal.engine().count(&[template!["job", Kind::Int]]), Ok(5));
+    let again = journal.copy_to(&place.directory.join("copy-1.tupelo")).unwrap_err().to_string();
+    assert!(again.contains("File exists"), "{again}");
+}
