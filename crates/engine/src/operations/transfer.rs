@@ -1,7 +1,7 @@
 //! `move_to` and `copy_to`: all matches from one space into another at one moment (rule O7).
 //!
 //! Both spaces are locked until both have changed, and change by one commit, whoever is killed when
-//! ([`commit_together`]). So nobody sees a tuple in both or in neither.
+//! (`journal::commit_together`). So nobody sees a tuple in both or in neither.
 
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};

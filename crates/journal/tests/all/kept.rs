@@ -197,7 +197,7 @@ fn a_copy_made_while_others_write_is_a_space_of_its_own_with_what_was_settled() 
                 journal.settle().unwrap();
             }
         });
-        for number in 1..=5 {
+        for number in 1..=5_i64 {
             journal.engine().put(&fields!["job", number]).unwrap();
             let copy = place.directory.join(format!("copy-{number}.tupelo"));
             journal.copy_to(&copy).unwrap();
