@@ -146,7 +146,9 @@ fn take_hit<'m, R, E: From<Error>>(
         || chain::watching_removals(&section, stripe)
         || store.journal.is_on()
     {
-        let result = take_hit_told(store, section, stripe, search, hit, sink);
+        // Not the search itself: it would have to be in memory then, for every take.
+        let kinds = (search.kinds, search.is_refusable);
+        let result = take_hit_told(store, section, stripe, kinds, hit, sink);
         // It is taken: that an index could not be had must not lose it.
         let _ = learn_if(store, learn, scope, search.key.mask);
         return result;
@@ -169,19 +171,19 @@ fn take_hit_told<'m, R, E: From<Error>>(
     store: &'m Store,
     mut section: Section<'m>,
     stripe: Stripe<'m>,
-    search: &Search<'_>,
+    (kinds, is_refusable): (&[Kind], bool),
     hit: Hit<'m>,
     sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
-    if record::must_be_held(hit.record.header, search.is_refusable)
+    if record::must_be_held(hit.record.header, is_refusable)
         || chain::watching_removals(&section, stripe)
         || !journal::has_room_for_take(store, section.view())
     {
         let reference = hit.record.reference;
-        return take_held(store, section, stripe, reference, search.kinds, sink);
+        return take_held(store, section, stripe, reference, kinds, sink);
     }
     let mut buffer = ImageBuffer::new();
-    let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
+    let tuple = buffer.copy_of(section.view(), hit.record, kinds);
     links::unlink_found(&mut section, stripe, hit);
     free_told(store, &mut section, stripe, hit.record)?;
     journal::commit_take(store, &mut section)?;
