@@ -2,12 +2,12 @@
 
 The layers are read from the tables in ARCHITECTURE.md (the blocks that begin with "layers" and with
 "engine layers"), so the picture a reader sees is the rule. A crate may depend on crates of lower
-layers; its tests may also use development crates, which may use any. A file of the engine may name
-what is in its own folder of `crates/engine/src` or in one of a lower layer; its tests may name all.
-Only the face of the engine may have an `impl Engine`, or call what that has, since a call of a
-method shows no layer; nor is there an `impl Store`, which all layers have.
-`unsafe` may occur in `UNSAFE_HOMES` only. What is in `python` imports nothing of the evaluation
-suite, which is a distribution of its own.
+layers. Its tests may also use development crates, which may use any crate. A file of the engine may
+name items of its own folder of `crates/engine/src`, or of a folder of a lower layer. Its tests may
+name all. Only the face of the engine may have an `impl Engine`, or call its methods, since a call
+of a method shows no layer. For the same reason there is no `impl Store`: all layers have the store.
+The keyword `unsafe` may occur in `UNSAFE_HOMES` only. The code in `python` imports nothing of the
+evaluation suite, which is a distribution of its own.
 """
 
 import re

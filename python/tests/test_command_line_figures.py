@@ -26,9 +26,9 @@ class Known(NamedTuple):
 def known(shm, eventually):
     """Return a space of ("job", number) from 0 to 15, and of one ("result", number).
 
-    Of the jobs, 0 to 2 were taken, 3 and 4 are dead, 5 and 6 are claimed, 6 for the second time; 7
-    is taken in a transaction, which has read 8; 9 and 10 have a lease; 11 is for later. One caller
-    waits for another job, two for another result; somebody listens to results.
+    Jobs 0 to 2 were taken, 3 and 4 are dead, 5 and 6 are claimed, 6 for the second time. Job 7 is
+    taken in a transaction, which has read 8. Jobs 9 and 10 have a lease, and 11 is for later. One
+    caller waits for another job, two for another result. One subscription listens to results.
     """
     with shm.subscribe("result", ..., buffer=2048) as results:
         shm.put_all(("job", number) for number in range(9))

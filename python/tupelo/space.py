@@ -45,13 +45,15 @@ def connect(
     """Open a space, by default creating it if there is none.
 
     Args:
-        url: `shm://name` for all processes of this machine and user, or `mem://name` for the
-            threads of this process. `?size=1G` behind it is the same as `size`, and goes first.
-            `file:///path/jobs.tupelo` is as `shm://`, and kept in a file: acknowledged changes
-            are there after a restart of the machine. For a space of a server (`tupelo serve`):
-            `unix:///path/of/the/socket?space=name`, `tcp://host:7667/name`, or
-            `tls://host:7668/name?ca=/path/ca.pem`. By default `$TUPELO_URL`, or else
-            `shm://default`.
+        url: the space, by default `$TUPELO_URL`, or else `shm://default`. `?size=1G` behind the
+            name is the same as `size`, and goes first. The forms of a URL:
+
+            - `shm://name`: for all processes of this machine and user.
+            - `mem://name`: for the threads of this process.
+            - `file:///path/jobs.tupelo`: as `shm://`, and kept in a file. Acknowledged changes
+              are there after a restart of the machine.
+            - `unix:///path/of/the/socket?space=name`, `tcp://host:7667/name`, or
+              `tls://host:7668/name?ca=/path/ca.pem`: a space of a server (`tupelo serve`).
         create: whether to create the space if there is none.
         fresh: begin with an empty space, even if one exists. Programs that use the old one keep it
             until they close it.
@@ -69,10 +71,11 @@ def connect(
             them as pickles, which may run code of their writer when they are read; "strict"
             refuses them, both ways. None, the default: "strict" for `tcp://` and `tls://`, where
             the writer may be on another machine, and "pickle" for all others.
-        sync: when a call returns that changes a `file://` space: "group" when the change is on
-            disk, with those of all who wait at that moment; "none" at once, and it is on disk soon
-            after, as a rule within 50 ms. None, the default: as `?sync=` in the URL says, or else
-            "group". What is in memory alone outlives all programs, and not the machine (rule C4).
+        sync: when a call returns that changes a `file://` space. With "group" it returns when the
+            change is on disk; one sync is for all calls that wait at that moment. With "none" it
+            returns at once, and the change is on disk soon after, as a rule within 50 ms. None, the
+            default: as `?sync=` in the URL says, or else "group". A change that is in memory alone
+            survives the end of all programs, but not of the machine (rule C4).
 
     Returns:
         The space; a context manager that closes the connection.

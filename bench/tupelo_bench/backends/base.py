@@ -2,9 +2,9 @@
 
 A `Backend` is a system: it is started, makes empty spaces, and is stopped. A `Handle` is one space
 of it, held by one process. The experiments declare the `Shape` of the tuples that they use, as one
-would design tables or keys before writing a program; a template names the tag of a shape and
-either all of its keys or none of them. So an adapter needs no general matching, and can do what an
-expert of the system would do: an index, a list per key, a class per shape.
+would design tables or keys before writing a program. A template names the tag of a shape and either
+all of its keys or none of them. So an adapter needs no general matching. It can use the means that
+an expert of the system would use: an index, a list per key, a class per shape.
 
 docs/how-to/add-a-backend.md shows how an adapter is written.
 """

@@ -2,10 +2,10 @@
 
 A private dictionary, a copy of memory, and two processes that send one byte to and fro: through
 pipes, and through shared memory, where it shows how far the processors' caches are from each other.
-And what nobody can do better than: a process on each processor that only looks at the clock is
-still kept from it now and then, by the system or by the host of a virtual machine. Machines differ
-and drift, so every run has its own, and once more at its end: peers are measured one after the
-other, for an hour and more.
+And the limit of any program: a process on each processor only looks at the clock. Even that process
+is interrupted now and then, by the system or by the host of a virtual machine. Machines differ and
+drift, so every run has its own yardsticks, and measures them once more at its end: peers are
+measured one after the other, for an hour and more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The steps of a case: what each of them does, and what it must answer.
 
-The verbs are those of `tupelo`, and all of them return at once; what lies between them and a space
-is the caller's. What Python cannot represent (a timestamp of single nanoseconds, a map with the
-keys 1 and 1.0, an object of another language) must be refused as such (V3); a text of that kind
-cannot be put from here, so it drops out of the lists it stands in.
+The verbs are those of `tupelo`, and all of them return at once. The caller chooses what lies
+between them and a space. Python cannot represent some values: a timestamp of single nanoseconds, a
+map with the keys 1 and 1.0, an object of another language. They must be refused as such (V3). A
+text of that kind cannot be put from here, so it drops out of the lists that contain it.
 """
 
 from time import sleep

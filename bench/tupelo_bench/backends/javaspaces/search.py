@@ -1,10 +1,10 @@
 """A search in several spaces of JavaSpaces: one question to one server, which waits.
 
-A take is given a template per space (`JavaSpace05.take` of a collection), a read, for which there
-is no such call, a template of the shape itself, which its subclasses match. Rejected: a thread per
-space, whose takes would have to be given back; and events, `notify` or
-`registerForAvailabilityEvent`, which are a look, a registration, a second look, the event and a
-third look where one call does. They would be the means if the spaces were on several servers.
+A take is given a template per space (`JavaSpace05.take` of a collection). There is no such call for
+a read. It is given a template of the shape itself, which its subclasses match. Rejected: a thread
+per space, whose takes would have to be given back. Rejected, too: events (`notify` or
+`registerForAvailabilityEvent`). They need a look, a registration, a second look, the event and a
+third look, where one call is enough. They would be the means if the spaces were on several servers.
 """
 
 from __future__ import annotations

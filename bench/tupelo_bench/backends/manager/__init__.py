@@ -1,10 +1,11 @@
 """`multiprocessing.Manager`: one server process, one call to it per operation.
 
-Driven as its documentation advises for what the ready-made proxies can not do: a class of our own
-is registered, so that an operation is one round trip, and waiting happens in the server's thread
-for that client. A dictionary of queues by key for each shape: no search, ever. A put hands its
-tuple to who has waited longest for it, and wakes nobody else: with a condition for all, each put
-would wake as many threads as there are clients, all but one of them in vain.
+It is driven as its documentation advises for operations that the ready-made proxies cannot do: a
+class of our own is registered. So an operation is one round trip, and a call waits in the server's
+thread for that client. Each shape has a dictionary of queues by key, so nothing is ever searched. A
+put hands its tuple to the client that has waited longest for it, and wakes no other. With one
+condition variable for all, each put would wake as many threads as there are clients, all but one of
+them in vain.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The figures of the paper, by their numbers there, and its printed numbers.
 
-Its figures 27 to 30 compare the transports of one system on several hosts: here all run on one, and
-what differs is how each peer is reached, which stands on the page ("How each is driven").
+Its figures 27 to 30 compare the transports of one system on several hosts. Here all peers run on
+one host. They differ in how each is reached, which the page says ("How each is driven").
 """
 
 from __future__ import annotations

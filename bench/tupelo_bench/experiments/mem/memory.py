@@ -1,8 +1,9 @@
 """The memory that a tuple takes, of `bench mem`: in a server that was started for nothing else.
 
-What a system reports is the memory of its process, or of its heap. In one that has held the tuples
-of earlier cells the next fit into what those left, and cost nothing, or less: so the system is
-started anew for each figure, and its first tuples, with which it sets itself up, are no part of it.
+A system reports the memory of its process, or of its heap. In a process that has held the tuples of
+earlier cells, the next tuples fit into the memory that those left. They would cost nothing, or
+less. So the system is started anew for each figure. Its first tuples, with which it sets itself up,
+do not count.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The knee: the number of clients beyond which only the response time rises, and what it rests on.
 
 A knee that was seen in three points, or by the last one alone, is a guess; the report says so
-beside it. A client starts half a phase after the one before, as the paper's delays have it where
-they are as long as that: some five of them are at work at a time, so without contention N clients
-have 4 N / (N + 4) times the throughput of one, and 22 a twelfth more than 14. What is judged are
-means, so `RISE` has to be more than they vary from run to run.
+beside it. A client starts half a phase after the one before, as in the paper where its delays are
+as long as that. So some five clients are at work at a time. Without contention, N clients have 4 N
+/ (N + 4) times the throughput of one, and 22 clients a twelfth more than 14. Means are judged, so
+`RISE` has to be more than they vary from run to run.
 """
 
 from __future__ import annotations

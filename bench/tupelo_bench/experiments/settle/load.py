@@ -1,14 +1,15 @@
 """How much work a client of the overlapping series does: enough that its phases can be timed.
 
-A phase is to last a second for a client alone. Where that needs more objects than a small machine
-has memory for, or more time than the budget has, it is shorter, and a client goes through several
-rounds (write, pause, take), so that its phases of a kind last a second together; less, where not
-even that fits into the time: a tenth of it in a run of an hour for everything. Objects and phase
-are found once per peer, by a client alone that does them: so all cells of it do the same work, and
-no time of a phase is extrapolated. Response times are those of a round, so that cells can have
-different numbers of them. Before those that count all clients warm up at once: with a whole round
-where they have the tuples themselves, since it is the first to touch the memory; with a part of one
-where a server has them; and with as much as a virtual machine needs to compile.
+A phase should last a second for a client alone. That may need more objects than a small machine has
+memory for, or more time than the budget has. Then the phase is shorter, and a client goes through
+several rounds (write, pause, take), so that its phases of a kind last a second together. If not
+even that fits into the time, they last less: a tenth of a second in a run of an hour for
+everything. Objects and phase are found once per peer, by a client alone that does them. So all
+cells of the peer do the same work, and no time of a phase is extrapolated. Response times are those
+of a round, so that cells can have different numbers of rounds. All clients warm up at once before
+the rounds that count. If the clients have the tuples themselves, they warm up with a whole round,
+since it is the first to touch the memory. If a server has the tuples, they warm up with a part of a
+round. A virtual machine gets as many operations as it needs to compile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs the cells of experiments, one after the other, within a budget, and records what comes out.
 
-A `Job` is one backend at one set of parameters, a cell. It is repeated; each repeat gets fresh
-spaces and a seed of its own. `budget` shares the time among the blocks, whose jobs have a server in
-common, and each block is the `turn` of one peer.
+A `Job` is one backend at one set of parameters, a cell. It is repeated. Each repeat gets fresh
+spaces and a seed of its own. The module `budget` shares the time among the blocks. The jobs of a
+block have a server in common, and each block is the `turn` of one peer.
 """
 
 from tupelo_bench.harness.runner.blocks import Runner

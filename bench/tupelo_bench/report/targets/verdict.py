@@ -42,8 +42,9 @@ def verdict(reached: bool, *, is_whole: bool) -> bool | None:  # noqa: FBT001 - 
 def is_below(one: Measure, times: float, other: Measure) -> bool | None:
     """Whether one is significantly less than so many times the other; None if nobody can tell.
 
-    The same test as everywhere, of the repeats of the one and so many times those of the other: two
-    means say nothing where the repeats of either are further apart than the means are from a limit.
+    The same test as everywhere compares the repeats of the one with so many times those of the
+    other. Two means say nothing if the repeats of either differ by more than the means differ from
+    a limit.
     """
     limits = [times * value for value in other.independent]
     if not differ(one.independent, limits):
