@@ -1,10 +1,10 @@
-//! A space whose changes come to a file.
+//! A space whose changes are written to a file.
 //!
-//! Memory answers every call. What has changed stands in the journal of the segment, a ring of records, and comes from there to
-//! the file in the order in which it happened. Whoever needs a change on disk takes the right to drain the ring, unless somebody
-//! has it, writes all that stands there in one transaction, and lets all those know who wait for any of it (group commit). So
-//! one process writes at a time, and the more wait, the more one sync of the disk is for. If it is killed, the next one goes
-//! on behind what is in the file.
+//! Memory answers every call. Changes stand in the journal of the segment, a ring of records. From there they are
+//! written to the file in the order in which they happened. A call that needs its change on disk takes the right to
+//! drain the ring, unless another call has it. It writes all records of the ring in one transaction, and wakes all
+//! calls that wait for any of them (group commit). So one process writes at a time, and one sync of the disk serves all
+//! waiting calls. If the process is killed, the next one goes on after the last record in the file.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};

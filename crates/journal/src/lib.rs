@@ -1,14 +1,15 @@
 //! Spaces that are kept in a file.
 //!
-//! `file:///path/jobs.tupelo` is a space that outlives the machine. Memory answers every call: the space is a segment of
-//! the same engine as `shm://`. What changes in it comes to the file behind that, an SQLite database with a row for each tuple; a
-//! call that has to be on disk waits for it. There is no daemon: whoever needs its change on disk brings those of all others
-//! there, too ([`Journal`]).
+//! `file:///path/jobs.tupelo` is a space that outlives the machine. Memory answers every call: the space is a segment
+//! of the same engine as `shm://`. Its changes are written to the file behind the segment, an SQLite database with a
+//! row for each tuple. A call whose change must be on disk waits for that. There is no daemon: such a call writes the
+//! changes of all others, too ([`Journal`]).
 //!
-//! The segment is only a copy of the file. If it is gone, by a restart of the machine or otherwise, whoever opens the space next
-//! makes a new one and fills it ([`Journal::open`]); the one before, if some process still has it, comes to the file no more.
+//! The segment is only a copy of the file. If the segment is gone, by a restart of the machine or otherwise, the next
+//! program that opens the space makes a new segment and fills it ([`Journal::open`]). If a process still has the old
+//! segment, its changes are no longer written to the file.
 //!
-//! Not here: what calls wait for their changes. That says the facade.
+//! Not here: which calls wait for their changes. The facade decides that.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -76,9 +76,10 @@ impl Engine {
         drain::wait_drained(self, position, until)
     }
 
-    /// Says what an operation of this process does that finds the ring full: `drainer` is called with how many bytes are
-    /// to be free, outside of all locks, and returns when some were released, by it or somebody else; then the operation
-    /// tries again. Its error is the operation's, which has done nothing then. Counts once: returns whether it is the first.
+    /// Says what an operation of this process does that finds the ring full. It calls `drainer`, outside of all locks,
+    /// with the number of bytes that must be free. The function returns when some bytes were released, by it or by
+    /// another drain, and the operation tries again. An error of `drainer` is the error of the operation, which has
+    /// done nothing then. Only the first call counts: returns whether this is the first.
     pub fn set_drainer(
         &self,
         drainer: impl Fn(u64) -> Result<(), Error> + Send + Sync + 'static,
@@ -100,8 +101,8 @@ impl Engine {
         restore::restore(self, kept, tuple.into())
     }
 
-    /// Says that all tuples were restored: the next one gets an id that is not less than `next_id`, nor than any that was
-    /// restored, and the next claim or lease a number (a fence, rule K3) larger than `last_fence`.
+    /// Says that all tuples were restored. The next tuple gets an id that is not less than `next_id`, nor than any
+    /// restored id. The next claim or lease gets a number (a fence, rule K3) larger than `last_fence`.
     pub fn restored(&self, next_id: u64, last_fence: u64) {
         restore::restored(self, next_id, last_fence);
     }

@@ -85,9 +85,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What the memory says, [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: nothing was
-    /// removed, if a tuple is large or has a field that its language may have no like of; else the tuples are put back, as
-    /// new ones without a lease, and lost if others have the room for them by then.
+    /// The errors of the memory, and [`Error::TransactionTooBig`]: nothing was removed. The error of `sink`: nothing
+    /// was removed, if a tuple is large or has a field that its language may be unable to represent. Otherwise the
+    /// tuples are put back, as new ones without a lease. They are lost if others have taken the room for them by then.
     pub fn take_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],

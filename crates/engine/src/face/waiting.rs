@@ -25,9 +25,9 @@ impl Engine {
         wait::waiter(self, template, want)
     }
 
-    /// Gets in line to claim a match. What is handed over is kept for as long as the claim may be silent, `ttl`, and at
-    /// least a tenth of a second; if it is not picked up by then, it goes to the next in line, and the waiter is behind
-    /// all others (rule K2).
+    /// Gets in line to claim a match. A tuple that is handed over is kept for as long as the claim may be silent,
+    /// `ttl`, and at least a tenth of a second. If it is not picked up by then, it goes to the next in line, and the
+    /// waiter is behind all others (rule K2).
     ///
     /// # Errors
     ///

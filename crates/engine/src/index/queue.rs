@@ -22,8 +22,9 @@ pub(crate) fn appending<'m>(
     linking(view, stripe, record, stripe.page().load(LAST), 0)
 }
 
-/// Puts a record back at the place that its sequence number gives it (rule T5): behind one that is near, or else close to the
-/// front, where most are taken from, or to the end, since those before it may be back already.
+/// Puts a record back at the place that its sequence number gives it (rule T5). The search for the place runs from a
+/// record that is near, or else from the front, where most records are taken from. It runs from the end at the same
+/// time, since the records before this one may be back already.
 pub(crate) fn restore<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
@@ -58,9 +59,9 @@ pub(crate) fn restore<'m>(
     stripe.page().init(LAST_RETURNED, reference);
 }
 
-/// A record of the list that is older than one outside of it, with this header, and perhaps close to its place: what came
-/// before it when it was taken out, or what came back last, since of many that come back each belongs behind the one before.
-/// 0 if neither is there.
+/// A record of the list that is older than a record outside of it, which has this header, and is perhaps close to its
+/// place. It is the record that was before it when it was taken out, or the record that came back last. Of many records
+/// that come back, each belongs behind the one before. 0 if neither is there.
 pub(crate) fn near(
     view: &View<'_>,
     layout: &Layout,

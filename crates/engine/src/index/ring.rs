@@ -117,8 +117,8 @@ fn is_in(view: &View<'_>, index: Index<'_>, reference: u32, tag: u32) -> bool {
         && record::link(view, reference, index.slot).load(TAG) == tag
 }
 
-/// Takes a record out of its ring, and out of the table if it was the leader; others may be linked in the same section.
-/// `place` is where the search that found the record in this section saw the leader of its tag, if it came by this index.
+/// Takes a record out of its ring, and out of the table if it was the leader. Other records may be linked in the same
+/// section. If a search by this index found the record in this section, `place` is where it saw the leader of the tag.
 #[inline(never)]
 pub(crate) fn unlink<'m>(
     section: &mut Section<'m>,

@@ -154,8 +154,8 @@ pub(crate) fn forget(section: &mut Section<'_>) {
     section.reuse_notes(notes);
 }
 
-/// Whether a take of one tuple will find room for its record, by a look: as long as this is so when each of them looks, there
-/// is, since what puts leave to others is enough for as many takes as there can be threads.
+/// Whether a take of one tuple will find room for its record. If this was true when each take looked, there is room for
+/// all of them: the part of the ring that puts leave to others is enough for a take of every thread that there can be.
 #[inline]
 pub(crate) fn has_room_for_take(store: &Store, view: &View<'_>) -> bool {
     !store.journal.is_on() || Ring::of(store, view).has_room_for_take()

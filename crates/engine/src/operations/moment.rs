@@ -54,8 +54,8 @@ pub(crate) struct Look<T, L> {
     pub(crate) recalls: bool,
 }
 
-/// Locks the targets and gives them to `act`, as often as it takes: anew if a shape came meanwhile, if the dead held some of
-/// them, and if `act` returns `None`. `None` if there are no targets.
+/// Locks the targets and gives them to `act`. It does so again if a shape was added meanwhile, if dead threads held
+/// some of the targets, and if `act` returns `None`. Returns `None` if there are no targets.
 ///
 /// # Errors
 ///

@@ -53,8 +53,8 @@ pub(crate) fn scan(engine: &Arc<Engine>, template: Template) -> Scan {
 }
 
 impl Scan {
-    /// For who has not asked for any one of the tuples, and only compares with them: passes over those of another class, those
-    /// whose image has more bytes, and shapes in the middle of which somebody was stopped.
+    /// For a caller that has not asked for any of the tuples, and only compares with them. The scan skips tuples of
+    /// another class, tuples whose image has more bytes, and shapes inside which a thread was stopped.
     #[must_use]
     pub fn for_comparison(mut self, class: Option<&'static Class>, image_bytes_max: usize) -> Self {
         self.comparison = Some(Comparison { class, image_bytes_max });

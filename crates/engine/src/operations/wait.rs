@@ -139,8 +139,8 @@ fn waiter_in(engine: &Arc<Engine>, number: u32, want: Want) -> Waiter {
     waiter
 }
 
-/// Gets in line to take a match of `template`, of which the stripe of `section` has none: in the same section
-/// if a cell is at hand and its template is short, as it is for who waits often, and briefly.
+/// Gets in line to take a match of `template`. The stripe of `section` has none. This happens in the same section if a
+/// cell is at hand and the template is short, as for callers that wait often and briefly.
 pub(crate) fn wait_in<'m>(
     engine: &'m Arc<Engine>,
     mut section: Section<'m>,

@@ -81,8 +81,8 @@ pub(crate) const RESERVE_EXTENTS: u32 = CHUNK_EXTENTS / 4;
 ///
 /// # Errors
 ///
-/// [`Need::Extents`] if there are none, [`Need::Reserve`] if too few were left: the section is to be dropped, the arena grown,
-/// and the operation begun again, so that nobody waits for a lock while the kernel finds pages.
+/// [`Need::Extents`] if there are none, [`Need::Reserve`] if too few would be left. The caller drops the section, grows
+/// the arena and begins the operation again. So no thread waits for a lock while the kernel finds pages.
 pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Result<u32, Error> {
     take_below(layout.extents_max, section, layout, count)
 }
@@ -249,8 +249,8 @@ const _: () = assert!(
 /// Commits more of the arena for a section that found no `count` neighbouring extents among the first `end`
 /// when the arena had `committed`.
 ///
-/// That section has been undone, so what it had taken is free again and may even be enough for this
-/// one request; it grows all the same, or the section would fail at the same place for ever.
+/// That section has been undone, so the extents that it had taken are free again, and may even be enough for this one
+/// request. The arena grows all the same, or the section would fail at the same place for ever.
 ///
 /// # Errors
 ///

@@ -71,8 +71,8 @@ pub enum Change<'a> {
     },
 }
 
-/// When a tuple is there, in nanoseconds since 1970 by the wall clock of whoever reads this: while a space is used, its
-/// ends go by the monotonic clock (rule L4), which does not outlive the machine.
+/// When a tuple is visible, in nanoseconds since 1970 by the wall clock of the program that reads this. While a space
+/// is used, its ends go by the monotonic clock (rule L4), which does not outlive the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptTerms {
     /// From when on; `None`: since it was put.

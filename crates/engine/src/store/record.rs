@@ -583,8 +583,8 @@ pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -
     TupleView::new(kinds, image, shape_of(header).1)
 }
 
-/// Whether a match is read in place rather than copied inside the section: large ones, so that others do
-/// not wait for the copy, and those that the sink may be unable to represent, so that they can go back.
+/// Whether a match is read in place rather than copied inside the section. Large ones are, so that others do not wait
+/// for the copy. Those that the sink may be unable to represent are, so that they can go back.
 #[inline]
 pub(crate) fn must_be_held(header: Header<'_>, is_refusable: bool) -> bool {
     !is_short(header) || is_refusable

@@ -98,9 +98,9 @@ impl Kinds {
         kinds.select(&template.without_condition(), 0).map(|_| kinds)
     }
 
-    /// Becomes, from none, the kinds that every match of `template` has, and returns its key; `None` if the
-    /// kinds are not the same for all matches, or it has a condition, which is not looked at here. In place, because a copy of what was just written a byte at a
-    /// time would stall.
+    /// Becomes, from none, the kinds that every match of `template` has, and returns their key. Returns `None` if the
+    /// kinds are not the same for all matches, or if the template has a condition, which is not evaluated here. It is
+    /// done in place, because a copy of bytes that were just written one at a time would stall.
     #[inline(always)]
     pub(crate) fn select(&mut self, template: &TemplateRef<'_>, seed: u64) -> Option<Key> {
         if template.form != Form::Exact

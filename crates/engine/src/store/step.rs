@@ -36,8 +36,9 @@ pub(crate) fn beyond(section: &Section<'_>, words: usize) -> Result<(), Error> {
     if section.room() < words.saturating_add(STEP_WORDS) { Err(Need::Log.into()) } else { Ok(()) }
 }
 
-/// Lets an undo restore the numbers of puts and takes of `shapes`, whose stripes are locked, which no step logs: `changes`
-/// tuples are to change in one section, and if that is begun anew, as for a longer log or for memory, each is counted once.
+/// Lets an undo restore the numbers of puts and takes of `shapes`, which no step logs. The stripes of `shapes` are
+/// locked. The caller is about to change `changes` tuples in one section. If the section begins anew, for a longer log
+/// or for memory, each tuple is then counted once.
 pub(crate) fn count_anew(
     section: &mut Section<'_>,
     changes: usize,

@@ -17,9 +17,9 @@ const LOOKS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSES_MAX: u32 = 20;
 
-/// Whether nobody who lives stays inside of `scope`, a stripe's, nor of what it takes to do what is due there: for who has
-/// more to do than to wait until somebody goes on who was stopped. In a full space what is due may look for memory in
-/// all stripes, and passes over where somebody stays.
+/// Whether no living thread stays inside of `scope`, a stripe's, nor inside of another scope that is needed to do what
+/// is due there. For callers that must not wait until a stopped thread goes on. In a full space, due work may look for
+/// memory in all stripes, and skips stripes in which a thread stays.
 pub(crate) fn is_passable(store: &Store, scope: u32) -> Result<bool, Error> {
     let Some(section) = enter_if_free(store, scope)? else { return Ok(false) };
     let is_behind = stripe::is_behind(Stripe::of_scope(section.view(), scope));

@@ -23,8 +23,8 @@ use crate::store::stripe::{self, HANDED_DUE_MS, Stripe};
 use crate::store::{Store, record, wide};
 use crate::time::wheel;
 
-/// The shortest time in which something is to be picked up, whatever the caller's own: on a busy machine a thread that
-/// was woken may wait as long for a processor, and nobody would ever get anything.
+/// The shortest time for a pick-up, even if the caller's own time is shorter. On a busy machine a thread that was woken
+/// may wait that long for a processor. With a shorter time no caller might ever get a tuple.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// How long what is handed over is kept for a waiter that may have it for a time only.

@@ -9,9 +9,9 @@ use tupelo_shm::clock;
 
 use crate::base::signal;
 
-/// Longest spin before a sleep, and the longest usual wait that is spun for. More than the time in which a sleeper
-/// comes back (25 to 50 us on a virtual machine, measured; 5 on others), so that two who wait for each other do
-/// not sleep because the other does.
+/// Longest spin before a sleep, and the longest usual wait that is spun for. It is longer than the time in which a
+/// sleeper comes back (25 to 50 us on a virtual machine, measured; 5 on others). So two threads that wait for each
+/// other do not sleep because the other does.
 const SPIN_NS_MAX: u64 = 100_000;
 /// Spins between looks at the clock.
 const SPINS_PER_LOOK: u32 = 32;

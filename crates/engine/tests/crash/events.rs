@@ -1,5 +1,6 @@
-//! Subscriptions survive the death of whoever does what they hear of, of the subscriber, and of who cleans up, at
-//! whichever instruction (rules C1, L5, N1 to N3): an event is there if and only if what it tells of has happened.
+//! Subscriptions survive deaths at any instruction (rules C1, L5, N1 to N3): of the process whose operation they hear
+//! of, of the subscriber, and of the process that cleans up. An event exists if and only if the operation that it tells
+//! of has happened.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,5 +1,5 @@
-//! Two operations at once have happened one after the other (rules O1, O3 to O9, T6): the one is stopped in front of every
-//! instruction, or of every so manieth, until another process has done the other, or waits for it.
+//! Two operations at once have happened one after the other (rules O1, O3 to O9, T6). One operation is stopped before
+//! every instruction, or before a sample of them, until another process has done the other operation, or waits in it.
 //!
 //! What the two gave and left is compared with what they give and leave one after the other, in either order: those are the first
 //! and the last of these experiments.

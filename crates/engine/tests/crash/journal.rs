@@ -1,5 +1,5 @@
-//! What changes in a space and what its journal tells of it happen together or not at all, at whichever instruction a process
-//! is killed that changes something, or that reads the journal (rules C1, C4).
+//! A change of a space and its record in the journal happen together or not at all (rules C1, C4). A process that
+//! changes the space, or that reads the journal, may be killed at any instruction.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Workers that do everything at once are killed and stopped at random; the laws hold after every kill
-//! (C1 to C3, K2 to K5, L1, L3, L5, N1, N2, X1, X5, X7), also in a space that is nearly always full, or whose file system is (B1).
+//! Workers that do everything at once are killed and stopped at random. The laws hold after every kill (C1 to C3, K2 to
+//! K5, L1, L3, L5, N1, N2, X1, X5, X7). They also hold in a space that is nearly always full, or whose file system is
+//! (B1).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -214,8 +214,8 @@ pub(crate) fn experiment(engine: &Engine) -> Experiment {
     Experiment::new(region(engine)).told_apart()
 }
 
-/// Makes an experiment, and makes it again while more than a few of its kills miss their instruction: a script that finds a sweep
-/// to be due, or time to have passed, while it is recorded takes another path than those to be killed.
+/// Makes an experiment, and makes it again while more than a few of its kills miss their instruction. If a sweep is
+/// due, or time has passed, while a script is recorded, the script takes another path than those that will be killed.
 pub(crate) fn hitting(experiment: impl Fn() -> Summary) -> Summary {
     for _ in 0..RECORDINGS_MAX {
         let summary = experiment();

@@ -19,8 +19,8 @@ pub(super) enum Refused {
     NotJson(Fault),
 }
 
-/// Refuses what a web page could send: pages name their origin, a name that was made to point here is no name of this
-/// machine, and a body of JSON is one for which a browser asks first.
+/// Refuses requests that a web page could send. Pages name their origin. A foreign name that points to this address is
+/// not a name of this machine. For a body of JSON, a browser asks the server first.
 pub(super) fn check(method: &Method, headers: &HeaderMap, host: IpAddr) -> Result<(), Refused> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(origin) = text(ORIGIN) {
