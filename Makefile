@@ -86,7 +86,7 @@ torture: $(VENV)/.extension $(VENV)/.dev $(VENV)/.nextest ## the long forms of t
 	@echo "it took $$(( ($$(date +%s) - $$(cat $(VENV)/.torture-began)) / 60 )) minutes"
 
 .PHONY: check
-check: check-rust check-python check-tree ## check format, lints, documentation, types, layers and file sizes
+check: check-rust check-python check-tree ## check format, lints, documentation, types, layers, file sizes and prose
 
 .PHONY: check-rust
 check-rust: ## format, lints and documentation of the Rust code
@@ -102,9 +102,10 @@ check-python: $(VENV)/.dev ## format, lints and types of the Python code
 	$(BIN)/mypy
 
 .PHONY: check-tree
-check-tree: ## layers, home of unsafe, file sizes, host names
+check-tree: ## layers, home of unsafe, file sizes, host names, length of sentences
 	$(PYTHON) tools/check_layers.py
 	$(PYTHON) tools/check_files.py
+	$(PYTHON) tools/check_prose.py
 
 .PHONY: format
 format: $(VENV)/.dev ## format everything in place
