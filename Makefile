@@ -70,6 +70,11 @@ bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine w
 report: $(VENV)/.extension $(VENV)/.suite $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)
 	$(BIN)/tupelo bench all --budget $(or $(BUDGET),90) --out docs/results
 
+# Without the network: all that the pages load is in the site. A warning, as of a link that leads nowhere, is an error.
+.PHONY: docs
+docs: $(VENV)/.extension-tested $(VENV)/.docs ## build the documentation site into site/, with the reference of Python
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 # Where not all instructions are killed at: others each day, and those of a day that is given.
 # The two crates that are killed at each instruction are optimised: as for other tests they have about twice as many.
 .PHONY: torture
@@ -116,7 +121,7 @@ format: $(VENV)/.dev ## format everything in place
 .PHONY: clean
 clean: ## remove everything that was built
 	$(CARGO) clean
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python bench tools examples -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/tupelo/*.so
 
@@ -152,6 +157,10 @@ $(VENV)/.nextest: requirements/nextest.txt | $(VENV)/.python
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.build
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(VENV)/.docs: requirements/docs.txt $(VENV)/.build
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 

@@ -1,5 +1,7 @@
 """Which kinds of spaces the tests of a file run on."""
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -110,3 +112,13 @@ def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = str(tmp_path_factory.mktemp("server") / "tupelo.sock")
     with server(path):
         yield path
+
+
+@pytest.fixture
+def own(new_url: Callable[[str], str]) -> Callable[[str], str]:
+    """Return a function that gives the spaces of a program other names, those of this test.
+
+    The reader's own may be called as in the page, and so may those of a test that runs beside.
+    """
+    urls: dict[str, str] = defaultdict(lambda: new_url("shm"))
+    return lambda program: re.sub(r"shm://[\w-]+", lambda match: urls[match[0]], program)
