@@ -42,6 +42,7 @@ VERBS = {
     "transaction": lambda space: space.transaction(),
     "eval": lambda space: space.eval("job", ts.call(abs, -2)),
     "eval on threads": lambda space: space.eval("job", ts.call(abs, -2), on="threads"),
+    "flush": lambda space: space.flush(),
     "stat": lambda space: space.stat(),
     "explain": lambda space: space.explain("job", int),
 }
