@@ -73,7 +73,7 @@ report: $(VENV)/.extension $(VENV)/.suite $(VENV)/.peers ## run the evaluation s
 # Without the network: all that the pages load is in the site. A warning, as of a link that leads nowhere, is an error.
 .PHONY: docs
 docs: $(VENV)/.extension-tested $(VENV)/.docs ## build the documentation site into site/, with the reference of Python
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Where not all instructions are killed at: others each day, and those of a day that is given.
 # The two crates that are killed at each instruction are optimised: as for other tests they have about twice as many.
