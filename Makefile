@@ -44,7 +44,7 @@ CHECKED := --package tupelo-shm --package tupelo-engine --package tupelo --featu
 .PHONY: test-rust
 test-rust: $(VENV)/.nextest ## run the Rust tests
 	$(RUST_TESTS) --workspace --locked --lib --bins --tests
-	$(RUST_TESTS) $(CHECKED) --locked --test checked --test one_thread
+	$(RUST_TESTS) $(CHECKED) --locked --test checked --test one_thread --test journal
 	$(CARGO) test --workspace --locked --doc
 
 # Two per processor: a third of the time the tests wait for processes that they have started.

@@ -50,10 +50,18 @@ pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Err
 ///
 /// As [`commit`].
 #[inline(always)]
-pub(crate) fn finish(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
-    if store.journal.is_on() && section.has_notes() {
-        return commit_noted(store, &mut section, false);
+pub(crate) fn finish(store: &Store, section: Section<'_>) -> Result<(), Error> {
+    if store.journal.is_on() {
+        return finish_told(store, section);
     }
+    Ok(section.finish()?)
+}
+
+/// As [`finish`], where there is a journal. By value: the section is in a register, and has no address.
+#[cold]
+#[inline(never)]
+fn finish_told(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
+    commit(store, &mut section)?;
     Ok(section.finish()?)
 }
 
