@@ -1,7 +1,7 @@
 """An extension of griffe: the reference of what is written in Rust.
 
 The stub of `tupelo._native` has the types, in many overloads per verb. The module itself has the
-help, and one signature per verb. The extension puts them together.
+help, and one signature per verb. The extension puts them together, and links names in the help.
 """
 
 import importlib
@@ -9,11 +9,16 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import griffe
 
 NATIVE = "tupelo._native"
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
+PAGE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+"""What a page of the reference is about."""
+NAME = re.compile(r"(?<!`)`(tupelo(?:\.\w+)+)`")
 EXAMPLE = re.compile(r"^ *>>> .*(?:\n *\S.*)*", re.MULTILINE)
 """A statement, what it prints, and the statements that follow without an empty line."""
 
@@ -31,21 +36,38 @@ class Native(griffe.Extension):
                 stub.set_member(name, one_of(stub.overloads[name], value))
             elif callable(value) and name in stub.members:
                 stub[name].docstring = help_of(value, stub[name])
-        fence_examples(pkg)
+        reference = set(PAGE.findall("".join(page.read_text("utf-8") for page in PAGES)))
+        for each in documented(pkg):
+            each.docstring.value = with_links(fenced(each.docstring.value), reference, pkg)
 
 
-def fence_examples(parent: griffe.Object) -> None:
-    """Mark the examples of all docstrings as programs: without it, their brackets would be links.
+def documented(parent: griffe.Object) -> Iterator[griffe.Object]:
+    """The object and all in it, as far as they have a docstring."""
+    if parent.docstring is not None:
+        yield parent
+    for member in parent.members.values():
+        if not member.is_alias:
+            yield from documented(member)
+
+
+def fenced(text: str) -> str:
+    """Mark the examples of a docstring as programs: without it, their brackets would be links.
 
     Behind the last section some are indented, and would be read as a part of it.
     """
-    if parent.docstring is not None:
-        parent.docstring.value = EXAMPLE.sub(
-            lambda example: f"```pycon\n{textwrap.dedent(example[0])}\n```", parent.docstring.value
-        )
-    for member in parent.members.values():
-        if not member.is_alias:
-            fence_examples(member)
+    return EXAMPLE.sub(lambda example: f"```pycon\n{textwrap.dedent(example[0])}\n```", text)
+
+
+def with_links(text: str, reference: set[str], pkg: griffe.Module) -> str:
+    """Let each name of the reference that a docstring has in backticks lead there."""
+
+    def linked(name: re.Match[str]) -> str:
+        path = name[1]
+        parent, _, member = path.rpartition(".")
+        known = parent in reference and member in pkg[parent.removeprefix("tupelo.")].members
+        return f"[`{path}`][{path}]" if path in reference or known else name[0]
+
+    return NAME.sub(linked, text)
 
 
 def fill_class(stub: griffe.Class, runtime: type) -> None:
