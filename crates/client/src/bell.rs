@@ -17,6 +17,7 @@ use tupelo_protocol::{Bell, Fault, Pending, Request, code};
 
 use crate::connection::Connection;
 use crate::pending::Waiting;
+use crate::wire::Wire;
 
 /// The owner of calls that wait at one or several servers.
 #[derive(Debug)]
@@ -42,8 +43,8 @@ struct State {
     members: HashMap<u32, Option<Member>>,
     /// The numbers of the calls, by their connection and request.
     by_request: HashMap<(u64, u64), u32>,
-    /// Of which the epoll has those that are watched.
-    connections: Vec<(Arc<Connection>, bool)>,
+    /// With the sockets of those that the epoll has.
+    connections: Vec<(Arc<Connection>, Option<Arc<Wire>>)>,
     next: u32,
 }
 
@@ -107,10 +108,10 @@ impl RemoteBell {
         }
         let mut state = self.state();
         let State { connections, .. } = &mut *state;
-        connections.retain(|(connection, is_watched)| {
+        connections.retain_mut(|(connection, watched)| {
             let is_lost = connection.is_lost();
-            if is_lost && *is_watched {
-                let _ = epoll::delete(&self.epoll, connection.as_fd());
+            if is_lost {
+                self.unwatch(watched);
             }
             !is_lost
         });
@@ -118,17 +119,27 @@ impl RemoteBell {
 
     /// Lets the descriptor be readable for the connections of those who wait, or not.
     fn watch_connections(&self, watches: bool) {
-        for (connection, is_watched) in &mut self.state().connections {
-            if watches == *is_watched {
+        for (connection, watched) in &mut self.state().connections {
+            // Another one, or none, if it was lost: then the owner is rung for when there is one again.
+            let wire = connection.wire().filter(|_| watches);
+            if wire.as_ref().map(Arc::as_ptr) == watched.as_ref().map(Arc::as_ptr) {
                 continue;
             }
-            let changed = if watches {
-                epoll::add(&self.epoll, connection.as_fd(), EventData::new_u64(1), EventFlags::IN)
-            } else {
-                epoll::delete(&self.epoll, connection.as_fd())
-            };
-            // One that the system refuses is looked at when the owner looks around.
-            *is_watched = if changed.is_ok() { watches } else { *is_watched };
+            self.unwatch(watched);
+            if let Some(wire) = wire {
+                let added =
+                    epoll::add(&self.epoll, wire.as_fd(), EventData::new_u64(1), EventFlags::IN);
+                // One that the system refuses is looked at when the owner looks around.
+                *watched = added.is_ok().then_some(wire);
+            }
+        }
+    }
+
+    /// Lets the descriptor not be readable for this socket.
+    fn unwatch(&self, watched: &mut Option<Arc<Wire>>) {
+        if let Some(wire) = watched.take() {
+            // One that is not there needs not be removed.
+            let _ = epoll::delete(&self.epoll, wire.as_fd());
         }
     }
 
@@ -145,7 +156,7 @@ impl RemoteBell {
         for Member { connection, id, .. } in watches {
             // Before the owner looks, so that what happens from then on is told again.
             if connection.take_happening(id) {
-                let _ = connection.send(&Request::Look { id });
+                let _ = connection.send(&Request::Look { id }, None);
             }
         }
         numbers
@@ -180,7 +191,7 @@ impl Bell for RemoteBell {
         }
         state.by_request.insert(request, number);
         if !state.connections.iter().any(|(known, _)| Arc::ptr_eq(known, connection)) {
-            state.connections.push((Arc::clone(connection), false));
+            state.connections.push((Arc::clone(connection), None));
         }
         let member = Member { connection: Arc::clone(connection), id, is_watch };
         state.members.insert(number, Some(member));

@@ -4,88 +4,81 @@
 //! puts what comes into the slots, also those of others, whom it wakes. When its own answer is there, it passes the
 //! reading on to another one that waits. So a single thread pays for no other, and no thread is needed while nobody
 //! waits. (Rejected: a thread that reads for all, which costs two more switches per call, and is not there after a fork.)
+//!
+//! A connection outlives its socket: when that is lost, a thread makes another one (`reconnect.rs`), and what the server may
+//! not have seen to is said again (`journal.rs`). Meanwhile those who wait go on waiting.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
-use tupelo_protocol::{Fault, Frames, Key, REQUESTS_MAX, Reply, Request, Tls, code};
+use tupelo_protocol::{Fault, Key, REQUESTS_MAX, Reply, Request, code};
 
 use crate::bell::Rung;
-use crate::slot::Slot;
-use crate::socket;
-use crate::tls::failed;
+use crate::dial::Greeted;
+use crate::journal;
+use crate::opened::OpenSpace;
+use crate::reconnect;
+use crate::server::Server;
+use crate::slot::{Answer, Slot};
+use crate::state::State;
+use crate::wire::{Due, Wire, silent};
 
-/// What one look at the socket reads at most.
-const READ_BYTES: usize = 64 << 10;
-
-/// A connection behind its handshake.
+/// A connection behind its first handshake.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: OwnedFd,
-    tls: Option<Mutex<Tls>>,
+    me: Weak<Self>,
+    pub(crate) server: Server,
     /// What messages call the server.
-    address: String,
-    /// The first half of the keys of its requests.
-    client: u64,
+    pub(crate) address: String,
+    number: u64,
     next: AtomicU64,
-    /// Locked while a frame is written, so that no two mix.
-    writing: Mutex<()>,
-    /// Locked by the thread that reads.
-    reading: Mutex<Reading>,
     state: Mutex<State>,
 }
 
-/// What is there once hands are shaken.
-pub(crate) struct Greeted {
-    pub(crate) socket: OwnedFd,
-    pub(crate) tls: Option<Tls>,
-    /// What has come since.
-    pub(crate) frames: Frames,
-    /// The number of this client.
-    pub(crate) client: u64,
-}
-
-/// What has come.
-#[derive(Debug)]
-struct Reading {
-    frames: Frames,
-    /// What is read at a time.
-    buffer: Box<[u8]>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// The requests without their last answer, and what has come for them.
-    slots: HashMap<u64, Slot>,
-    /// Who sleeps until somebody else has read its answer, or it is its turn to read.
-    sleepers: BTreeMap<u64, Arc<Condvar>>,
-    has_reader: bool,
-    lost: Option<Fault>,
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It was written.
+    Written,
+    /// It is said when there is a socket again.
+    Later,
+    /// The session that it was meant for is gone: it was not said.
+    Stale,
 }
 
 impl Connection {
-    /// A connection over `socket`, of which `frames` has what came behind the handshake.
-    pub(crate) fn new(Greeted { socket, tls, frames, client }: Greeted, address: &str) -> Self {
-        Self {
-            socket,
-            tls: tls.map(Mutex::new),
-            address: address.to_owned(),
-            client,
+    /// A connection over the socket of `greeted`.
+    pub(crate) fn new(greeted: Greeted, server: &Server) -> Arc<Self> {
+        let address = server.endpoint.to_string();
+        let (number, has_session) = (greeted.client, greeted.session);
+        let server_number = has_session.map(|session| session.server);
+        let state = State::new(greeted.into_wire(&address), number, server_number);
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            server: server.clone(),
+            address,
+            number,
             next: AtomicU64::new(1),
-            writing: Mutex::default(),
-            reading: Mutex::new(Reading { frames, buffer: vec![0; READ_BYTES].into() }),
-            state: Mutex::default(),
-        }
+            state: Mutex::new(state),
+        })
     }
 
-    /// Equal for one and the same connection.
+    /// Equal for one and the same connection, whatever its socket.
     pub(crate) fn number(&self) -> u64 {
-        self.client
+        self.number
+    }
+
+    /// The session that there is: what was left open in another one has ended.
+    pub(crate) fn session(&self) -> u64 {
+        self.state().session
+    }
+
+    /// The socket that there is, if there is one.
+    pub(crate) fn wire(&self) -> Option<Arc<Wire>> {
+        self.state().wire.clone()
     }
 
     /// Whether it can not be used any more.
@@ -107,7 +100,7 @@ impl Connection {
             ));
         }
         state.slots.insert(id, Slot::default());
-        Ok((id, Key(u128::from(self.client) << 64 | u128::from(id))))
+        Ok((id, Key(u128::from(state.session) << 64 | u128::from(id))))
     }
 
     /// What comes for this request from now on goes nowhere.
@@ -115,48 +108,74 @@ impl Connection {
         self.state().slots.remove(&id);
     }
 
-    /// Sends a request.
-    pub(crate) fn send(&self, request: &Request<'_>) -> Result<(), Fault> {
+    /// Says something, in this session if one is named. It is said again, until the server has seen to it, as long as the session
+    /// lasts.
+    pub(crate) fn send(&self, request: &Request<'_>, session: Option<u64>) -> Result<Said, Fault> {
         let mut bytes = Vec::with_capacity(128);
         request.write(&mut bytes)?;
-        let sent = {
-            let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            self.sealed(&bytes).and_then(|bytes| self.write(&bytes))
-        };
-        sent.map_err(|error| self.lose(&error))
-    }
-
-    /// What is written for `bytes`. What is sealed first is written first.
-    fn sealed<'b>(&self, bytes: &'b [u8]) -> io::Result<Cow<'b, [u8]>> {
-        let Some(tls) = &self.tls else { return Ok(bytes.into()) };
-        let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
-        tls.seal(bytes).map(Cow::Owned)
-    }
-
-    /// Writes all of `bytes`. While the server takes nothing, it may be waiting for us to read: then that comes first.
-    fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let frame = Arc::new(bytes);
         loop {
-            let sent = socket::write(&self.socket, bytes)?;
-            bytes = &bytes[sent..];
-            if bytes.is_empty() {
-                return Ok(());
+            let wire = self.wire();
+            let writing = wire.as_ref().map(|wire| wire.lock_writing());
+            let mut state = self.state();
+            if let Some(lost) = &state.lost {
+                return Err(lost.clone());
             }
-            if socket::wait(&self.socket, None, true)? {
-                self.read_unless_another_does()?;
+            if state.wire.as_ref().map(Arc::as_ptr) != wire.as_ref().map(Arc::as_ptr) {
+                continue;
             }
+            if session.is_some_and(|session| session != state.session) {
+                return Ok(Said::Stale);
+            }
+            state.keep(request, &frame);
+            drop(state);
+            let Some(wire) = &wire else { return Ok(Said::Later) };
+            let Err(error) = self.write(wire, &frame) else { return Ok(Said::Written) };
+            drop(writing);
+            self.lose(wire, &error)?;
+            return Ok(Said::Later);
         }
+    }
+
+    /// Notices that the server has ended the connection, before what came on it is read to its end.
+    pub(crate) fn look_for_end(&self) {
+        if let Some(wire) = self.wire().filter(|wire| wire.is_closed()) {
+            // Those who wait find out whether there will be another one.
+            let _ = self.lose(&wire, &io::ErrorKind::ConnectionReset.into());
+        }
+    }
+
+    /// Waits until it is known whether there is a socket again.
+    ///
+    /// # Errors
+    ///
+    /// There will be none.
+    pub(crate) fn settle(&self) -> Result<(), Fault> {
+        let mut state = self.state();
+        while state.wire.is_none() {
+            if let Some(lost) = &state.lost {
+                return Err(lost.clone());
+            }
+            let settled = Arc::clone(&state.settled);
+            state = settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    fn write(&self, wire: &Arc<Wire>, bytes: &[u8]) -> io::Result<()> {
+        wire.write(bytes, || self.read_unless_another_does(wire))
     }
 
     /// Waits for an answer to the request until `deadline` (`None`: for ever); `None` if there is none by then.
     ///
     /// # Errors
     ///
-    /// That the connection was lost.
+    /// That the connection was lost, and there will be no other.
     pub(crate) fn answer(
         &self,
         id: u64,
         deadline: Option<Instant>,
-    ) -> Result<Option<Vec<u8>>, Fault> {
+    ) -> Result<Option<Answer>, Fault> {
         let mut state = self.state();
         loop {
             if let Some(answer) = state.slots.get_mut(&id).and_then(Slot::take) {
@@ -167,24 +186,26 @@ impl Connection {
                 return Err(lost.clone());
             }
             let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
-            if state.has_reader {
+            let wire = state.wire.clone().filter(|_| !state.has_reader);
+            let Some(wire) = wire else {
                 if is_over {
                     return Ok(None);
                 }
                 state = sleep(state, id, deadline);
                 continue;
-            }
+            };
             state.has_reader = true;
             drop(state);
             // Also when the time is over: what has come by then has come in time.
-            let came = self.read_for_all(deadline);
+            let came = self.read_for_all(&wire, deadline);
             state = self.state();
             state.has_reader = false;
             let came = match came {
                 Ok(came) => came,
                 Err(error) => {
                     drop(state);
-                    self.lose(&error);
+                    // Those who wait find out whether there will be another one.
+                    let _ = self.lose(&wire, &error);
                     state = self.state();
                     continue;
                 }
@@ -197,54 +218,168 @@ impl Connection {
     }
 
     /// Waits for something to come, and reads it. Returns whether something came.
-    fn read_for_all(&self, deadline: Option<Instant>) -> io::Result<bool> {
-        if !socket::wait(&self.socket, deadline, false)? {
-            return Ok(false);
+    fn read_for_all(&self, wire: &Wire, deadline: Option<Instant>) -> io::Result<bool> {
+        if wire.wait(deadline)? {
+            return self.read(wire);
         }
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.read(&mut reading)
+        match wire.due() {
+            Due::Nothing => {}
+            Due::Ping => self.ping(wire)?,
+            Due::End => return Err(silent()),
+        }
+        Ok(false)
+    }
+
+    /// Asks the server whether it is there. Nobody waits for the answer: anything that comes is one.
+    fn ping(&self, wire: &Wire) -> io::Result<()> {
+        let Some(_writing) = wire.try_lock_writing() else { return Ok(()) };
+        let mut bytes = Vec::new();
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        Request::Ping { id }.write(&mut bytes).map_err(io::Error::other)?;
+        wire.write(&bytes, || Ok(()))
     }
 
     /// Reads what is there, and puts it where it belongs. Returns whether something was.
-    fn read(&self, Reading { frames, buffer }: &mut Reading) -> io::Result<bool> {
-        let Some(bytes) = socket::read(&self.socket, buffer)? else { return Ok(false) };
-        if bytes == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed it"));
-        }
-        match &self.tls {
-            None => frames.add(&buffer[..bytes]),
-            Some(tls) => {
-                let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
-                tls.open(&buffer[..bytes], frames).map_err(|error| {
-                    io::Error::new(io::ErrorKind::InvalidData, failed(&self.address, &error))
-                })?;
+    fn read(&self, wire: &Wire) -> io::Result<bool> {
+        wire.read(|frame| match Reply::read(frame)? {
+            Reply::Refused { id: None, fault } => Err(fault),
+            reply => {
+                self.state().deliver(&reply, frame);
+                Ok(())
             }
-        }
-        let mut state = self.state();
-        let malformed = |fault: Fault| io::Error::new(io::ErrorKind::InvalidData, fault);
-        while let Some(frame) = frames.next_frame().map_err(malformed)? {
-            match Reply::read(frame).map_err(malformed)? {
-                Reply::Refused { id: None, fault } => {
-                    return Err(io::Error::new(io::ErrorKind::ConnectionAborted, fault));
-                }
-                reply => {
-                    let is_news = !matches!(reply, Reply::Waits { .. });
-                    state.deliver(reply.id().unwrap_or_default(), frame, is_news);
-                }
-            }
-        }
-        Ok(true)
+        })
     }
 
-    /// Notes that the connection can not be used any more, and tells everybody.
-    fn lose(&self, error: &io::Error) -> Fault {
+    /// Notes that this socket can not be used any more, and has another one made.
+    ///
+    /// # Errors
+    ///
+    /// Why, if there will be no other one: everybody is told.
+    fn lose(&self, wire: &Arc<Wire>, error: &io::Error) -> Result<(), Fault> {
         let mut state = self.state();
-        let lost = state.lost.get_or_insert_with(|| lost(&self.address, error)).clone();
-        for sleeper in state.sleepers.values() {
-            sleeper.notify_one();
+        if let Some(lost) = &state.lost {
+            return Err(lost.clone());
         }
-        state.slots.values().for_each(Slot::ring);
-        lost
+        if !state.wire.as_ref().is_some_and(|there| Arc::ptr_eq(there, wire)) {
+            // Another thread has noticed it already.
+            return Ok(());
+        }
+        let fault = lost(&self.address, error);
+        state.wire = None;
+        // A server that has refused would do so again.
+        let is_refusal = error.get_ref().and_then(|e| e.downcast_ref::<Fault>()).is_some();
+        if is_refusal || state.server.is_none() || self.server.reconnect.is_zero() {
+            state.lose(&fault);
+            return Err(fault);
+        }
+        state.ring_all();
+        drop(state);
+        let begun = reconnect::begin(&self.me, Arc::clone(wire), fault.clone());
+        begun.map_err(|_| {
+            self.state().lose(&fault);
+            fault
+        })
+    }
+
+    /// Gives the connection up: there is no other socket to be had.
+    pub(crate) fn give_up(&self, fault: &Fault) {
+        self.state().lose(fault);
+    }
+
+    /// Goes on over another socket, in the session that there was if the server has it, or else in a new one.
+    pub(crate) fn go_on(&self, greeted: Greeted) {
+        let (session, server) = (greeted.client, greeted.session);
+        let resumed = server.is_some_and(|server| server.resumed);
+        let wire = Arc::new(greeted.into_wire(&self.address));
+        let spaces = self.state().open_spaces();
+        let numbers = if resumed {
+            Ok(HashMap::new())
+        } else {
+            spaces.iter().try_fold(HashMap::new(), |mut numbers, space| {
+                let (before, now) = self.open_again(&wire, space)?;
+                numbers.insert(before, now);
+                Ok(numbers)
+            })
+        };
+        let numbers = match numbers {
+            Ok(numbers) => numbers,
+            Err(error) => return self.lose_new(wire, &error),
+        };
+        // Held until all is said again: what is new comes behind it.
+        let writing = wire.lock_writing();
+        let frames = {
+            let mut state = self.state();
+            let frames = if resumed {
+                journal::unanswered(state.slots.values(), state.told.iter().cloned())
+            } else {
+                let gone = journal::gone(&self.address);
+                // Also one that has become open meanwhile, in the session that is gone.
+                for space in state.open_spaces() {
+                    space.go_on(session, &numbers, &gone);
+                }
+                let is_same_server = state.server == server.map(|server| server.server);
+                (state.session, state.server) = (session, server.map(|server| server.server));
+                state.begin_anew(&numbers, is_same_server, &gone)
+            };
+            for sent in state.slots.values_mut().filter_map(|slot| slot.sent.as_mut()) {
+                sent.was_written = true;
+            }
+            state.wire = Some(Arc::clone(&wire));
+            state.settled.notify_all();
+            state.ring_all();
+            frames
+        };
+        let written = frames.iter().try_for_each(|frame| self.write(&wire, frame));
+        drop(writing);
+        if let Err(error) = written {
+            let _ = self.lose(&wire, &error);
+        }
+        self.state().pass_reading_on();
+    }
+
+    /// A socket that was made, and did not last until it was used: another one is to be made.
+    fn lose_new(&self, wire: Arc<Wire>, error: &io::Error) {
+        let fault = lost(&self.address, error);
+        if reconnect::begin(&self.me, wire, fault.clone()).is_err() {
+            self.give_up(&fault);
+        }
+    }
+
+    /// Opens a space over a socket that nobody else uses yet. Returns the number that it had, and the one that it has.
+    fn open_again(&self, wire: &Wire, space: &OpenSpace) -> io::Result<(u32, Result<u32, Fault>)> {
+        let before = space.number().map_or(u32::MAX, |(_, number)| number);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut bytes = Vec::new();
+        space.request(id).write(&mut bytes).map_err(io::Error::other)?;
+        wire.write(&bytes, || Ok(()))?;
+        let mut opened = None;
+        while opened.is_none() {
+            wire.wait(None)?;
+            if matches!(wire.due(), Due::End) {
+                return Err(silent());
+            }
+            wire.read(|frame| {
+                match Reply::read(frame)? {
+                    Reply::Opened { space, .. } => opened = Some(Ok(space)),
+                    Reply::Refused { id: Some(_), fault } => opened = Some(Err(fault)),
+                    Reply::Refused { id: None, fault } => return Err(fault),
+                    _ => {}
+                }
+                Ok(())
+            })?;
+        }
+        Ok((before, opened.unwrap_or(Ok(u32::MAX))))
+    }
+
+    /// Has a space opened again in each new session. False if the session has changed since it was opened.
+    pub(crate) fn keep_open(&self, space: &Arc<OpenSpace>, session: u64) -> bool {
+        let mut state = self.state();
+        if state.session != session {
+            return false;
+        }
+        state.spaces.retain(|space| space.strong_count() > 0);
+        state.spaces.push(Arc::downgrade(space));
+        true
     }
 
     /// Has a bell told of answers to the request.
@@ -267,13 +402,7 @@ impl Connection {
 
     /// Tells a watch that something may have happened.
     pub(crate) fn rouse(&self, watch: u64) {
-        let mut state = self.state();
-        if let Some(slot) = state.slots.get_mut(&watch) {
-            slot.put_happening(watch);
-        }
-        if let Some(sleeper) = state.sleepers.get(&watch) {
-            sleeper.notify_one();
-        }
+        self.state().rouse(watch);
     }
 
     /// Whether something has happened to what the request watches; asked once of each.
@@ -288,27 +417,26 @@ impl Connection {
 
     /// Reads what has come, without waiting for more. If another thread reads, that tells whom it concerns.
     pub(crate) fn read_now(&self) {
-        if let Err(error) = self.read_unless_another_does() {
-            self.lose(&error);
+        let Some(wire) = self.wire() else { return };
+        if let Err(error) = self.read_unless_another_does(&wire) {
+            // Those who wait find out whether there will be another one.
+            let _ = self.lose(&wire, &error);
         }
     }
 
     /// Reads what has come, as the one that reads: what another one waits for at the socket must not be read behind its back,
     /// as nothing would wake it.
-    fn read_unless_another_does(&self) -> io::Result<()> {
+    fn read_unless_another_does(&self, wire: &Wire) -> io::Result<()> {
         let mut state = self.state();
         if std::mem::replace(&mut state.has_reader, true) {
             return Ok(());
         }
         drop(state);
-        let came = {
-            let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-            loop {
-                match self.read(&mut reading) {
-                    Ok(true) => {}
-                    Ok(false) => break Ok(()),
-                    Err(error) => break Err(error),
-                }
+        let came = loop {
+            match self.read(wire) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
             }
         };
         let mut state = self.state();
@@ -322,11 +450,8 @@ impl Connection {
     }
 }
 
-impl AsFd for Connection {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
+/// Longest sleep of a thread that another one is to wake: it looks then whether that still reads.
+const SLEEP: Duration = Duration::from_secs(1);
 
 /// Sleeps until the answer has been read, or it is this one's turn to read, or the time is over.
 fn sleep(
@@ -336,13 +461,10 @@ fn sleep(
 ) -> MutexGuard<'_, State> {
     let told = Arc::new(Condvar::new());
     state.sleepers.insert(id, Arc::clone(&told));
-    let mut state = match deadline {
-        None => told.wait(state).unwrap_or_else(PoisonError::into_inner),
-        Some(deadline) => {
-            let left = deadline.saturating_duration_since(Instant::now());
-            told.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-        }
-    };
+    let left =
+        deadline.map_or(SLEEP, |deadline| deadline.saturating_duration_since(Instant::now()));
+    let mut state =
+        told.wait_timeout(state, left.min(SLEEP)).unwrap_or_else(PoisonError::into_inner).0;
     state.sleepers.remove(&id);
     state
 }
@@ -359,32 +481,4 @@ fn lost(address: &str, error: &io::Error) -> Fault {
         message,
         Some("is the server running? the next call connects again"),
     )
-}
-
-impl State {
-    /// Puts an answer into the slot of its request, if anybody still wants it.
-    fn deliver(&mut self, id: u64, frame: &[u8], is_news: bool) {
-        let Some(slot) = self.slots.get_mut(&id) else { return };
-        let also = slot.put(frame, is_news);
-        if let Some(sleeper) = self.sleepers.get(&id) {
-            sleeper.notify_one();
-        }
-        if let Some(also) = also
-            && let Some(slot) = self.slots.get_mut(&also)
-        {
-            slot.put_happening(also);
-            if let Some(sleeper) = self.sleepers.get(&also) {
-                sleeper.notify_one();
-            }
-        }
-    }
-
-    /// Wakes one that sleeps, to read for the others.
-    fn pass_reading_on(&self) {
-        if !self.has_reader
-            && let Some((_, sleeper)) = self.sleepers.first_key_value()
-        {
-            sleeper.notify_one();
-        }
-    }
 }

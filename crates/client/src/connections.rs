@@ -33,7 +33,7 @@ pub(crate) fn to(server: &Server) -> Result<Arc<Connection>, Fault> {
     if let Some(connection) = alive(connections().content()) {
         return Ok(connection);
     }
-    let made = Arc::new(dial(server)?);
+    let made = Connection::new(dial(server)?, server);
     let mut connections = connections();
     let all = connections.content();
     // Of several who made one meanwhile, all get that of the first.

@@ -8,23 +8,64 @@ use std::time::{Duration, Instant};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use tupelo_protocol::{Endpoint, FRAME_BYTES_MAX, Fault, Frames, HANDSHAKE_BYTES_MAX, Hello};
-use tupelo_protocol::{Reply, VERSION, Welcome, code, rustls};
+use tupelo_protocol::{Reply, SessionState, SessionTerms, Tls, VERSION, Welcome, code, rustls};
 use tupelo_shm::clock;
 
-use crate::connection::{Connection, Greeted};
 use crate::server::Server;
 use crate::tcp::{self, Unreachable};
+use crate::wire::Wire;
 use crate::{socket, tls};
 
 /// How long a server may take to say that it is one.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes a connection to `server`.
+/// How long a session outlives a connection that breaks, whatever the time in which another one is made: somebody else may
+/// wait for what it has.
+const SESSION_LEASE_MAX: Duration = Duration::from_secs(30);
+
+/// What is there once hands are shaken.
+pub(crate) struct Greeted {
+    socket: OwnedFd,
+    tls: Option<Tls>,
+    /// What has come since.
+    frames: Frames,
+    /// The number of this client.
+    pub(crate) client: u64,
+    /// What the server says of the session, if one was asked for.
+    pub(crate) session: Option<SessionState>,
+}
+
+impl Greeted {
+    pub(crate) fn into_wire(self, address: &str) -> Wire {
+        Wire::new(self.socket, self.tls, self.frames, address)
+    }
+}
+
+/// Shakes hands with `server` over a new socket, as a client that was not there before.
 ///
 /// # Errors
 ///
 /// A [`Fault`] with what was tried.
-pub(crate) fn dial(server: &Server) -> Result<Connection, Fault> {
+pub(crate) fn dial(server: &Server) -> Result<Greeted, Fault> {
+    dial_as(server, random(), false)
+}
+
+/// As [`dial`], as the client that had this number: it goes on with its session, if the server has that still. Otherwise it has
+/// another number.
+///
+/// # Errors
+///
+/// As [`dial`].
+pub(crate) fn dial_again(server: &Server, client: u64) -> Result<Greeted, Fault> {
+    let greeted = dial_as(server, client, true)?;
+    if greeted.session.is_some_and(|session| session.resumed) {
+        return Ok(greeted);
+    }
+    drop(greeted);
+    dial(server)
+}
+
+fn dial_as(server: &Server, client: u64, resumes: bool) -> Result<Greeted, Fault> {
     let address = server.endpoint.to_string();
     let (socket, tls) = match &server.endpoint {
         Endpoint::Unix(path) => (unix(path, &address)?, None),
@@ -43,14 +84,21 @@ pub(crate) fn dial(server: &Server) -> Result<Connection, Fault> {
             ));
         }
     };
-    let (client, frames) = (random(), Frames::new(HANDSHAKE_BYTES_MAX));
-    let greeted = Greeted { socket, tls, frames, client };
-    let greeted = shake_hands(greeted, server.token.clone()).map_err(|failed| match failed {
+    let lease = server.reconnect.min(SESSION_LEASE_MAX);
+    let hello = Hello {
+        version_min: VERSION,
+        version_max: VERSION,
+        client,
+        token: server.token.clone(),
+        session: (!lease.is_zero()).then_some(SessionTerms { lease, resumes }),
+    };
+    let frames = Frames::new(HANDSHAKE_BYTES_MAX);
+    let greeted = Greeted { socket, tls, frames, client, session: None };
+    shake_hands(greeted, &hello).map_err(|failed| match failed {
         Failed::Refused(fault) => fault,
         Failed::Tls(error) => tls::failed(&address, &error),
         Failed::System(error) => no_server(&address, &error),
-    })?;
-    Ok(Connection::new(greeted, &address))
+    })
 }
 
 /// Why a handshake failed.
@@ -80,10 +128,9 @@ impl From<io::Error> for Failed {
 }
 
 /// Says who this is, and reads who the other side is.
-fn shake_hands(mut greeted: Greeted, token: Option<String>) -> Result<Greeted, Failed> {
+fn shake_hands(mut greeted: Greeted, said: &Hello) -> Result<Greeted, Failed> {
     let mut hello = Vec::new();
-    let client = greeted.client;
-    Hello { version_min: VERSION, version_max: VERSION, client, token }.write(&mut hello)?;
+    said.write(&mut hello)?;
     if let Some(tls) = &mut greeted.tls {
         hello = tls.seal(&hello)?;
     }
@@ -94,7 +141,7 @@ fn shake_hands(mut greeted: Greeted, token: Option<String>) -> Result<Greeted, F
             if let Ok(Reply::Refused { fault, .. }) = Reply::read(frame) {
                 return Err(fault.into());
             }
-            Welcome::read(frame).map_err(malformed)?;
+            greeted.session = Welcome::read(frame).map_err(malformed)?.session;
             greeted.frames.set_limit(FRAME_BYTES_MAX);
             return Ok(greeted);
         }
@@ -135,7 +182,7 @@ fn write_short(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A number that nobody else has.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     // So few bytes come whole, once the system has any. Else: who this is, and when.
     if getrandom(&mut bytes, GetRandomFlags::empty()).is_err() {

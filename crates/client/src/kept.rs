@@ -6,7 +6,7 @@ use tupelo_protocol::{Fault, Found, Kept, Operation, Pending, Request, Target, V
 use tupelo_shm::process::fork_generation;
 
 use crate::pending::Waiting;
-use crate::space::{Session, call};
+use crate::space::{On, Session, call};
 
 /// What a request of this process has left open.
 #[derive(Debug)]
@@ -14,13 +14,15 @@ pub(crate) struct LeftOpen {
     session: Arc<Session>,
     /// The request.
     id: u64,
+    /// That in which it was left open: it ends with it.
+    session_number: u64,
     /// When it was begun, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
 }
 
 impl LeftOpen {
-    pub(crate) fn new(session: Arc<Session>, id: u64) -> Self {
-        Self { session, id, fork_generation: fork_generation() }
+    pub(crate) fn new(session: Arc<Session>, id: u64, session_number: u64) -> Self {
+        Self { session, id, session_number, fork_generation: fork_generation() }
     }
 
     fn is_own(&self) -> bool {
@@ -36,15 +38,15 @@ impl LeftOpen {
         Err(Fault::misuse(message, "use it there, or begin another one here"))
     }
 
-    fn target(&self, at: u32) -> Target {
-        Target::Kept { request: self.id, at }
+    fn target(&self, at: u32) -> On {
+        On::Kept { session: self.session_number, target: Target::Kept { request: self.id, at } }
     }
 }
 
 impl Kept for LeftOpen {
     fn call(&self, at: u32, operation: &Operation<'_>, visit: Visitor<'_>) -> Result<Found, Fault> {
         self.require_own()?;
-        call(&self.session, self.target(at), operation, visit).map(|(found, _)| found)
+        call(&self.session, self.target(at), operation, visit).map(|done| done.found)
     }
 
     fn wait(&self, at: u32, operation: &Operation<'_>) -> Result<Box<dyn Pending>, Fault> {
@@ -58,11 +60,12 @@ impl Kept for LeftOpen {
             return;
         }
         let connection = &self.session.connection;
-        // A connection that is lost has ended it already.
+        // A connection that is lost, and a session that is gone, have ended it already.
         if let Ok((id, key)) = connection.begin() {
             let key = operation.changes().then_some(key);
-            let on = self.target(0);
-            let _ = connection.send(&Request::Do { id, on, key, operation: *operation });
+            let on = Target::Kept { request: self.id, at: 0 };
+            let request = Request::Do { id, on, key, operation: *operation };
+            let _ = connection.send(&request, Some(self.session_number));
             connection.forget(id);
         }
     }
@@ -71,7 +74,8 @@ impl Kept for LeftOpen {
 impl Drop for LeftOpen {
     fn drop(&mut self) {
         if self.is_own() {
-            let _ = self.session.connection.send(&Request::Cancel { id: self.id });
+            let cancel = Request::Cancel { id: self.id };
+            let _ = self.session.connection.send(&cancel, Some(self.session_number));
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! One connection per process and server, which all threads share: requests are many in flight, answers come in any
 //! order (`connection.rs`). No thread of its own: of those who wait for an answer one reads for all. The child of a fork
-//! makes a connection of its own.
+//! makes a connection of its own. A connection that is lost is made again, and what the server may not have seen to is said
+//! again (`journal.rs`).
 //!
 //! Not here: what a verb is made of (`crates/space`), and what the frames look like (`crates/protocol`).
 #![forbid(unsafe_code)]
@@ -11,18 +12,25 @@ mod bell;
 mod connection;
 mod connections;
 mod dial;
+mod journal;
 mod kept;
+mod opened;
+mod patience;
 mod pending;
+mod reconnect;
 mod server;
 mod slot;
 mod socket;
 mod space;
+mod state;
 mod surroundings;
 mod tcp;
 mod tls;
 mod turn;
+mod wire;
 
-pub use server::{Server, Trust};
+pub use patience::briefly;
+pub use server::{RECONNECT, Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove};
 pub use surroundings::{Surroundings, alone, outside, surround};
 pub use tcp::watch_peer;

@@ -5,16 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tupelo_protocol::{
-    AtEnd, Fault, Operation, Pending, PickedUp, Reply, Request, Target, Visitor,
-};
+use tupelo_protocol::{AtEnd, Fault, Operation, Pending, PickedUp, Reply, Request, Visitor};
 use tupelo_shm::process::fork_generation;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Said};
 use crate::kept::LeftOpen;
-use crate::space::{Session, interrupted, show, unexpected};
-use crate::surroundings::{is_interrupted, slice};
+use crate::slot::Answer;
+use crate::space::{Answered, LATE, On, Session, interrupted, show, unexpected};
+use crate::surroundings::{is_interrupted, outside, slice};
 use crate::turn;
+
+/// How long the server may take to say what there is at the end of a wait. One that says nothing, or is not there, does not
+/// hold a call up for longer: what it hands over later goes back.
+const LAST_WORD: Duration = Duration::from_secs(4);
 
 /// A place in line at the server, or a watch.
 #[derive(Debug)]
@@ -24,6 +27,7 @@ pub(crate) struct Waiting {
     is_watch: bool,
     /// Whether what it finds is left open: a claim.
     opens: bool,
+    begin: Instant,
     /// When it was begun, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
     /// Whether the server has nothing to do with it any more.
@@ -34,7 +38,7 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 struct State {
     /// The answer with a tuple, until it is picked up.
-    found: Option<Vec<u8>>,
+    found: Option<Answer>,
     /// Whether it was asked at the first attempt to pick something up.
     has_looked: bool,
     /// Whether the server waits to be asked to look again: it has told a watch once.
@@ -51,7 +55,7 @@ enum Told {
 impl Waiting {
     pub(crate) fn begin(
         session: Arc<Session>,
-        on: Target,
+        on: On,
         operation: &Operation<'_>,
     ) -> Result<Self, Fault> {
         let (id, key) = session.connection.begin()?;
@@ -60,12 +64,13 @@ impl Waiting {
             id,
             is_watch: matches!(operation, Operation::Watch { .. } | Operation::Room),
             opens: matches!(operation, Operation::Claim { .. }),
+            begin: Instant::now(),
             fork_generation: fork_generation(),
             has_ended: AtomicBool::new(false),
             state: Mutex::default(),
             session,
         };
-        waiting.connection().send(&Request::Do { id, on, key, operation: *operation })?;
+        outside(|| waiting.session.say(on, (id, key), operation))?;
         Ok(waiting)
     }
 
@@ -105,8 +110,8 @@ impl Waiting {
         }
     }
 
-    fn note(&self, state: &mut State, answer: Vec<u8>) -> Result<Told, Fault> {
-        match Reply::read(&answer)? {
+    fn note(&self, state: &mut State, answer: Answer) -> Result<Told, Fault> {
+        match Reply::read(&answer.frame)? {
             Reply::Found { .. } => {
                 state.found = Some(answer);
                 Ok(Told::Something)
@@ -130,8 +135,12 @@ impl Waiting {
 
     /// Asks the server, and waits until it has said whether there is something.
     fn ask(&self, state: &mut State, request: &Request<'_>) -> Result<bool, Fault> {
-        self.connection().send(request)?;
-        Ok(matches!(self.told(state, None)?, Some(Told::Something)))
+        if self.connection().send(request, None)? == Said::Later {
+            // There is nobody who could answer.
+            return Ok(false);
+        }
+        let deadline = Instant::now().checked_add(LAST_WORD);
+        Ok(matches!(self.told(state, deadline)?, Some(Told::Something)))
     }
 }
 
@@ -146,7 +155,7 @@ impl Pending for Waiting {
             return Ok(false);
         }
         if std::mem::take(&mut state.was_told) {
-            self.connection().send(&Request::Look { id: self.id })?;
+            self.connection().send(&Request::Look { id: self.id }, None)?;
         }
         loop {
             match self.told(&mut state, deadline)? {
@@ -171,23 +180,35 @@ impl Pending for Waiting {
             let told = self.told(&mut state, Some(Instant::now()))?;
             // What was there when it got in line is picked up at once.
             if told.is_none() && !std::mem::replace(&mut state.has_looked, true) {
-                self.ask(&mut state, &Request::Look { id: self.id })?;
+                let state = &mut *state;
+                outside(|| self.ask(state, &Request::Look { id: self.id }))?;
             }
         }
         let found = state.found.take();
         drop(state);
         let Some(found) = found else { return Ok(PickedUp::Waits(self)) };
-        let Reply::Found { held, tuples, .. } = Reply::read(&found)? else {
+        let Answer { frame, session } = &found;
+        let Reply::Found { held, tuples, .. } = Reply::read(frame)? else {
             unreachable!("only such an answer is kept")
         };
+        if held && self.begin.elapsed() >= LATE {
+            // This process may have been stopped, and the server has given the tuple back meanwhile.
+            self.connection().look_for_end();
+            outside(|| self.connection().settle())?;
+        }
+        if (held || self.opens) && *session != self.connection().session() {
+            // It is back, and was asked for again.
+            return Ok(PickedUp::Waits(self));
+        }
+        let answered = Answered { id: self.id, session: *session, held, begin: self.begin };
+        let seen = show(self.connection(), &answered, tuples, visit)?;
         self.has_ended.store(true, Ordering::Relaxed);
-        let seen = show(self.connection(), (self.id, held), tuples, visit);
         if self.opens {
             // Let go when it is dropped, as here if not all was seen.
-            let kept = Box::new(LeftOpen::new(Arc::clone(&self.session), self.id));
-            return Ok(if seen? { PickedUp::Opened(kept) } else { PickedUp::BrokenOff });
+            let kept = Box::new(LeftOpen::new(Arc::clone(&self.session), self.id, *session));
+            return Ok(if seen { PickedUp::Opened(kept) } else { PickedUp::BrokenOff });
         }
-        Ok(if seen? { PickedUp::Seen } else { PickedUp::BrokenOff })
+        Ok(if seen { PickedUp::Seen } else { PickedUp::BrokenOff })
     }
 
     fn in_turn(&self, act: &mut dyn FnMut()) {
@@ -214,7 +235,7 @@ impl Drop for Waiting {
         }
         if !self.has_ended.load(Ordering::Relaxed) {
             // A connection that is lost has given it up already.
-            let _ = self.connection().send(&Request::Cancel { id: self.id });
+            let _ = self.connection().send(&Request::Cancel { id: self.id }, None);
         }
         self.connection().forget(self.id);
     }

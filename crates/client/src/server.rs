@@ -2,8 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tupelo_protocol::Endpoint;
+
+/// How long a connection that was lost is made again, unless the caller says otherwise.
+pub const RECONNECT: Duration = Duration::from_secs(60);
 
 /// A server.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -14,12 +18,18 @@ pub struct Server {
     pub trust: Trust,
     /// By which the server knows what this program may do, if it asks for one.
     pub token: Option<String>,
+    /// How long a connection that was lost is made again; zero: not at all.
+    pub reconnect: Duration,
 }
 
 impl fmt::Debug for Server {
     /// Without the token, which is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Server").field(&self.endpoint).field(&self.trust).finish()
+        f.debug_tuple("Server")
+            .field(&self.endpoint)
+            .field(&self.trust)
+            .field(&self.reconnect)
+            .finish()
     }
 }
 

@@ -5,12 +5,39 @@ use std::sync::Arc;
 use tupelo_protocol::Reply;
 
 use crate::bell::Rung;
+use crate::journal::{Frame, ends_with_session};
+
+/// A request that was said, until its caller is done with it.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Its place among all that was said.
+    pub(crate) sequence: u64,
+    pub(crate) frame: Frame,
+    /// Whether the server may have read it.
+    pub(crate) was_written: bool,
+    /// Whether it needs not be said again in the same session.
+    pub(crate) has_last_answer: bool,
+    /// Whether what it was answered ends with the session.
+    pub(crate) needs_session: bool,
+}
+
+/// An answer, and the session in which it came.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) frame: Vec<u8>,
+    /// The client's number in it.
+    pub(crate) session: u64,
+}
 
 /// The place of a request's answers.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
+    /// The request.
+    pub(crate) sent: Option<Sent>,
+    /// What was asked about it, and has no answer.
+    pub(crate) asked: Option<Frame>,
     /// The newest that nobody has taken, which says all.
-    answer: Option<Vec<u8>>,
+    answer: Option<Answer>,
     /// Whether that says more than that the request waits.
     is_news: bool,
     /// Who is told of an answer, and by which number.
@@ -21,13 +48,13 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// The newest answer, once.
-    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self) -> Option<Answer> {
         self.answer.take()
     }
 
     /// Whether something has happened to what the request watches; asked once of each.
     pub(crate) fn take_happening(&mut self) -> bool {
-        let happened = self.answer.as_deref().map(Reply::read);
+        let happened = self.answer.as_ref().map(|answer| Reply::read(&answer.frame));
         let happened = matches!(happened, Some(Ok(Reply::Happened { .. })));
         if happened {
             self.answer = None;
@@ -35,13 +62,27 @@ impl Slot {
         happened
     }
 
-    /// Puts an answer in. Returns the request that is told, too, if it is news.
-    pub(crate) fn put(&mut self, frame: &[u8], is_news: bool) -> Option<u64> {
+    /// Puts an answer in that came in this session. Returns the request that is told, too, if it is news.
+    pub(crate) fn put(&mut self, reply: &Reply<'_>, frame: &[u8], session: u64) -> Option<u64> {
+        let is_news = !matches!(reply, Reply::Waits { .. });
+        if !matches!(reply, Reply::Happened { .. }) {
+            self.asked = None;
+        }
+        if !matches!(reply, Reply::Waits { .. } | Reply::Happened { .. })
+            && let Some(sent) = &mut self.sent
+        {
+            sent.has_last_answer = true;
+            sent.needs_session = ends_with_session(&sent.frame, reply);
+        }
+        self.put_frame(Answer { frame: frame.to_vec(), session }, is_news)
+    }
+
+    fn put_frame(&mut self, answer: Answer, is_news: bool) -> Option<u64> {
         if !is_news && self.has_news() {
             // That something has happened before it was looked at is still to be told.
             return None;
         }
-        (self.answer, self.is_news) = (Some(frame.to_vec()), is_news);
+        (self.answer, self.is_news) = (Some(answer), is_news);
         if !is_news {
             return None;
         }
@@ -51,15 +92,26 @@ impl Slot {
 
     /// Puts in that something has happened, unless an answer is there.
     pub(crate) fn put_happening(&mut self, id: u64) {
+        // Nothing of it ends with a session.
+        let session = 0;
         if !self.has_news() {
             let mut frame = Vec::new();
             // A frame is its length, which nobody needs here, and its content.
             let happened = Reply::Happened { id };
             if happened.write(&mut frame).is_ok() {
-                (self.answer, self.is_news) = (frame.get(4..).map(<[u8]>::to_vec), true);
+                let frame = frame.split_off(4);
+                (self.answer, self.is_news) = (Some(Answer { frame, session }), true);
             }
         }
         self.ring();
+    }
+
+    /// Forgets an answer that has ended with its session: the request is said again.
+    pub(crate) fn begin_anew(&mut self) {
+        (self.answer, self.is_news) = (None, false);
+        if let Some(sent) = &mut self.sent {
+            (sent.has_last_answer, sent.needs_session) = (false, false);
+        }
     }
 
     /// Whether there is an answer that nobody has taken, and that says more than that the request waits.
@@ -95,19 +147,19 @@ mod tests {
 
     use super::Slot;
 
-    fn frame(reply: &Reply<'_>) -> Vec<u8> {
+    fn put(slot: &mut Slot, reply: &Reply<'_>) {
         let mut frame = Vec::new();
         reply.write(&mut frame).unwrap();
-        frame.split_off(4)
+        slot.put(reply, &frame.split_off(4), 1);
     }
 
     #[test]
     fn that_something_has_happened_is_not_forgotten_for_an_answer_that_it_waits() {
         let mut slot = Slot::default();
-        slot.put(&frame(&Reply::Waits { id: 7 }), false);
+        put(&mut slot, &Reply::Waits { id: 7 });
         assert!(!slot.has_news() && !slot.take_happening());
-        slot.put(&frame(&Reply::Happened { id: 7 }), true);
-        slot.put(&frame(&Reply::Waits { id: 7 }), false);
+        put(&mut slot, &Reply::Happened { id: 7 });
+        put(&mut slot, &Reply::Waits { id: 7 });
         assert!(slot.has_news() && slot.take_happening());
         assert!(!slot.has_news());
         slot.put_happening(7);

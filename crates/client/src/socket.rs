@@ -30,6 +30,13 @@ pub(crate) fn wait(
     }
 }
 
+/// Whether the other side has closed it, or it has broken, whatever of it is unread.
+pub(crate) fn is_closed(socket: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
 /// What has come, if anything has; 0 at the end.
 pub(crate) fn read(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     match recv(socket, buffer, RecvFlags::DONTWAIT) {

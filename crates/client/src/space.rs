@@ -1,21 +1,25 @@
 //! A space of a server.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tupelo_protocol::{
-    Bell, Fault, Found, Kept, LeftOpen, Opened, Operation, Pending, Remote, Reply,
+    Bell, Fault, Found, Kept, Key, LeftOpen, Operation, Pending, Remote, Reply, Request, SpaceId,
+    Target, Tuples, Visitor, code,
 };
-use tupelo_protocol::{Request, SpaceId, Target, Tuples, Visitor, code};
 use tupelo_shm::own::Own;
 use tupelo_tuple::WhenFull;
 
 use crate::bell::RemoteBell;
-use crate::connection::Connection;
+use crate::connection::{Connection, Said};
 use crate::connections;
+use crate::journal::gone;
 use crate::kept;
+use crate::opened::OpenSpace;
+use crate::patience;
 use crate::pending::Waiting;
 use crate::server::Server;
+use crate::slot::Answer;
 use crate::surroundings::{is_interrupted, outside, slice};
 use crate::turn;
 
@@ -50,8 +54,39 @@ pub struct OpenOptions {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) connection: Arc<Connection>,
-    pub(crate) space: u32,
+    space: Arc<OpenSpace>,
     when_full: WhenFull,
+}
+
+/// What an operation is done to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum On {
+    /// The space, by the number that it has in the session that there is.
+    Space,
+    /// What a request has left open in a session: it ends with that.
+    Kept { session: u64, target: Target },
+}
+
+/// A request that was answered by tuples.
+pub(crate) struct Answered {
+    pub(crate) id: u64,
+    /// The session in which it was.
+    pub(crate) session: u64,
+    /// Whether the server holds them until it knows that they have arrived.
+    pub(crate) held: bool,
+    /// When the call began.
+    pub(crate) begin: Instant,
+}
+
+/// How old a call is that looks whether the server is still there before it is done with a tuple.
+pub(crate) const LATE: Duration = Duration::from_millis(500);
+
+/// What a call came to.
+pub(crate) struct Done {
+    pub(crate) found: Found,
+    /// The request, and the session in which it was answered.
+    pub(crate) id: u64,
+    pub(crate) session: u64,
 }
 
 impl RemoteSpace {
@@ -72,7 +107,10 @@ impl RemoteSpace {
     /// The session of this process, with a connection that is not known to be lost.
     fn session(&self) -> Result<Arc<Session>, Fault> {
         let known = self.session.lock(|_| None).content_mut().clone();
-        if let Some(session) = known.filter(|session| !session.connection.is_lost()) {
+        let is_open = |session: &Arc<Session>| {
+            !session.connection.is_lost() && session.space.number().is_ok()
+        };
+        if let Some(session) = known.filter(is_open) {
             return Ok(session);
         }
         let session = Arc::new(Session::open(&self.server, &self.options)?);
@@ -89,9 +127,11 @@ impl RemoteSpace {
 pub fn remove(server: &Server, name: &str) -> Result<(), Fault> {
     let connection = outside(|| connections::to(server))?;
     let (id, _) = connection.begin()?;
-    let answer = exchange(&connection, &Request::Remove { id, name });
+    let answer = exchange(&connection, id, || {
+        connection.send(&Request::Remove { id, name }, None).map(drop)
+    });
     connection.forget(id);
-    match Reply::read(&answer?)? {
+    match Reply::read(&answer?.frame)? {
         Reply::Done { .. } => Ok(()),
         Reply::Refused { fault, .. } => Err(fault),
         other => Err(unexpected(&other)),
@@ -101,32 +141,69 @@ pub fn remove(server: &Server, name: &str) -> Result<(), Fault> {
 impl Session {
     fn open(server: &Server, options: &OpenOptions) -> Result<Self, Fault> {
         let connection = outside(|| connections::to(server))?;
-        let OpenOptions { name, create, fresh, size_bytes, tuples_max, when_full } = options;
-        let opened = Opened {
-            name,
-            create: *create,
-            fresh: *fresh,
-            size_bytes: *size_bytes,
-            tuples_max: *tuples_max,
-            when_full: *when_full,
-        };
-        let (id, _) = connection.begin()?;
-        let answer = exchange(&connection, &Request::Open { id, opened });
-        connection.forget(id);
-        match Reply::read(&answer?)? {
-            Reply::Opened { space, when_full, .. } => Ok(Self { connection, space, when_full }),
-            Reply::Refused { fault, .. } => Err(fault),
-            other => Err(unexpected(&other)),
+        let mut options = options.clone();
+        loop {
+            let (id, _) = connection.begin()?;
+            let open = Request::Open { id, opened: options.opened() };
+            let answer = exchange(&connection, id, || connection.send(&open, None).map(drop));
+            connection.forget(id);
+            let Answer { frame, session } = answer?;
+            let (number, when_full) = match Reply::read(&frame)? {
+                Reply::Opened { space, when_full, .. } => (space, when_full),
+                Reply::Refused { fault, .. } => return Err(fault),
+                other => return Err(unexpected(&other)),
+            };
+            let space = Arc::new(OpenSpace::new(&options, session, number));
+            if connection.keep_open(&space, session) {
+                return Ok(Self { connection, space, when_full });
+            }
+            // The server was started again just now: the space is there, and the number is another one.
+            options.fresh = false;
+        }
+    }
+
+    /// Says what is to be done, in the session that there is.
+    ///
+    /// # Errors
+    ///
+    /// What it is done to has ended, or there is no connection.
+    pub(crate) fn say(
+        &self,
+        on: On,
+        (id, key): (u64, Option<Key>),
+        operation: &Operation<'_>,
+    ) -> Result<(), Fault> {
+        loop {
+            let (session, on_target) = match on {
+                On::Space => self.space.target()?,
+                On::Kept { session, target } => (session, target),
+            };
+            let (on_target, operation) = turn::taken(&self.connection, on_target, operation);
+            let request = Request::Do { id, on: on_target, key, operation };
+            match (self.connection.send(&request, Some(session))?, on) {
+                (Said::Stale, On::Kept { .. }) => return Err(gone(&self.connection.address)),
+                // The space has another number by now.
+                (Said::Stale, On::Space) => {}
+                _ => return Ok(()),
+            }
         }
     }
 }
 
-/// Sends a request that is answered at once, and waits for that: without the lock of an interpreter, and looking for Ctrl-C.
-fn exchange(connection: &Connection, request: &Request<'_>) -> Result<Vec<u8>, Fault> {
-    let id = request.id();
-    let deadline = || slice().map(|slice| Instant::now() + slice);
+/// Has `say` send a request that is answered at once, and waits for that: without the lock of an interpreter, and looking
+/// for Ctrl-C.
+fn exchange(
+    connection: &Connection,
+    id: u64,
+    say: impl FnOnce() -> Result<(), Fault> + Send,
+) -> Result<Answer, Fault> {
+    let end = patience::end();
+    let deadline = || {
+        let slice_end = slice().map(|slice| Instant::now() + slice);
+        [slice_end, end].into_iter().flatten().min()
+    };
     let mut answer = outside(|| {
-        connection.send(request)?;
+        say()?;
         connection.answer(id, deadline())
     });
     loop {
@@ -135,6 +212,13 @@ fn exchange(connection: &Connection, request: &Request<'_>) -> Result<Vec<u8>, F
         }
         if is_interrupted() {
             return Err(interrupted());
+        }
+        if end.is_some_and(|end| end <= Instant::now()) {
+            let message =
+                format!("the server at {} has not answered within a second", connection.address);
+            return Err(
+                Fault::new(code::CONNECTION_LOST, message, None).with_flags(Fault::INTERRUPTED)
+            );
         }
         answer = outside(|| connection.answer(id, deadline()));
     }
@@ -157,29 +241,28 @@ impl Remote for RemoteSpace {
     }
 
     fn identity(&self) -> SpaceId {
-        self.session().map_or(SpaceId { client: 0, space: 0 }, |session| SpaceId {
-            client: session.connection.number(),
-            space: session.space,
-        })
+        let number = self.session().and_then(|session| session.space.number());
+        // Of one that can not be reached: no other is the same.
+        number.map_or(SpaceId { client: 0, space: 0 }, |(client, space)| SpaceId { client, space })
     }
 
     fn call(&self, operation: &Operation<'_>, visit: Visitor<'_>) -> Result<Found, Fault> {
         let session = self.session()?;
-        call(&session, Target::Space(session.space), operation, visit).map(|(found, _)| found)
+        call(&session, On::Space, operation, visit).map(|done| done.found)
     }
 
     fn open(&self, operation: &Operation<'_>, visit: Visitor<'_>) -> Result<LeftOpen, Fault> {
         let session = self.session()?;
-        let (found, id) = call(&session, Target::Space(session.space), operation, visit)?;
+        let Done { found, id, session: number } = call(&session, On::Space, operation, visit)?;
         Ok((
             found,
             match found {
                 Found::Count(_) | Found::Tuples => {
-                    Some(Box::new(kept::LeftOpen::new(session, id)) as Box<dyn Kept>)
+                    Some(Box::new(kept::LeftOpen::new(session, id, number)) as Box<dyn Kept>)
                 }
                 Found::BrokenOff => {
                     // A connection that is lost has ended it already.
-                    let _ = session.connection.send(&Request::Cancel { id });
+                    let _ = session.connection.send(&Request::Cancel { id }, Some(number));
                     None
                 }
                 Found::Nothing => None,
@@ -193,40 +276,44 @@ impl Remote for RemoteSpace {
 
     fn wait(&self, operation: &Operation<'_>) -> Result<Box<dyn Pending>, Fault> {
         let session = self.session()?;
-        let on = Target::Space(session.space);
-        Ok(Box::new(Waiting::begin(session, on, operation)?))
+        Ok(Box::new(Waiting::begin(session, On::Space, operation)?))
     }
 }
 
-/// Does an operation that does not wait. Returns what it came to, and its request.
+/// Does an operation that does not wait.
 pub(crate) fn call(
     session: &Session,
-    on: Target,
+    on: On,
     operation: &Operation<'_>,
     visit: Visitor<'_>,
-) -> Result<(Found, u64), Fault> {
-    let connection = &*session.connection;
+) -> Result<Done, Fault> {
+    let (connection, begin) = (&*session.connection, Instant::now());
     let (id, key) = connection.begin()?;
     let key = operation.changes().then_some(key);
-    let (on, operation) = turn::taken(connection, on, operation);
-    let answer = exchange(connection, &Request::Do { id, on, key, operation });
+    let answer = exchange(connection, id, || session.say(on, (id, key), operation));
     if answer.as_ref().is_err_and(|fault| fault.has(Fault::INTERRUPTED)) {
         // What it takes goes back. Lost connections are found out by the next call.
-        let _ = connection.send(&Request::Cancel { id });
+        let _ = connection.send(&Request::Cancel { id }, None);
     }
     connection.forget(id);
-    let answer = answer.map_err(|fault| uncertain(fault, &operation))?;
-    let found = match Reply::read(&answer)? {
+    let Answer { frame, session: number } = match answer {
+        Ok(answer) => answer,
+        // It was not said: what it was to be done to has ended.
+        Err(fault) if fault.has(Fault::SESSION_ENDED) => return Err(fault),
+        Err(fault) => return Err(uncertain(fault, operation)),
+    };
+    let found = match Reply::read(&frame)? {
         Reply::Done { count, .. } => Found::Count(count),
         Reply::Nothing { .. } => Found::Nothing,
         Reply::Refused { fault, .. } => return Err(fault),
         Reply::Found { held, tuples, .. } => {
-            let is_whole = show(connection, (id, held), tuples, visit)?;
+            let answered = Answered { id, session: number, held, begin };
+            let is_whole = show(connection, &answered, tuples, visit)?;
             if is_whole { Found::Tuples } else { Found::BrokenOff }
         }
         other => return Err(unexpected(&other)),
     };
-    Ok((found, id))
+    Ok(Done { found, id, session: number })
 }
 
 /// A connection that was lost while something was to change: nobody knows whether it has.
@@ -245,23 +332,50 @@ fn uncertain(fault: Fault, operation: &Operation<'_>) -> Fault {
 /// What was sent is no tuple, or the connection was lost before the server knew: what it held goes back.
 pub(crate) fn show(
     connection: &Connection,
-    (id, held): (u64, bool),
+    answered: &Answered,
     tuples: Tuples<'_>,
     visit: Visitor<'_>,
 ) -> Result<bool, Fault> {
     let seen = see(tuples, visit);
-    if held {
-        let request = match seen {
-            Ok(true) => Request::Acknowledge { id },
-            _ => Request::Cancel { id },
-        };
-        let told = connection.send(&request);
-        // Who was not told gives a tuple back that the caller would have, too.
-        if seen == Ok(true) {
-            told?;
+    let Answered { id, session, held, .. } = *answered;
+    match seen {
+        Ok(true) if held => acknowledge(connection, answered)?,
+        _ if held => {
+            // With a session that is gone, it has gone back.
+            let _ = connection.send(&Request::Cancel { id }, Some(session));
         }
+        _ => {}
     }
     seen
+}
+
+/// Says that what was answered has arrived. If there is no connection at the moment, waits until it is known whether it can be
+/// said: who was not told gives a tuple back that the caller would have, too.
+fn acknowledge(connection: &Connection, answered: &Answered) -> Result<(), Fault> {
+    let Answered { id, session, begin, .. } = *answered;
+    if begin.elapsed() >= LATE {
+        // As the server may have meanwhile, if this process was stopped.
+        connection.look_for_end();
+    }
+    let said = connection.send(&Request::Acknowledge { id }, Some(session))?;
+    let is_said = match said {
+        Said::Written => true,
+        Said::Later => {
+            outside(|| connection.settle())?;
+            connection.session() == session
+        }
+        Said::Stale => false,
+    };
+    if is_said {
+        return Ok(());
+    }
+    // It may have been asked for again in the session that there is now.
+    let _ = connection.send(&Request::Cancel { id }, None);
+    let message = format!(
+        "the connection to the server at {} was lost before it knew that the tuple had arrived: it is back",
+        connection.address
+    );
+    Err(Fault::new(code::CONNECTION_LOST, message, Some("try again")))
 }
 
 fn see(tuples: Tuples<'_>, visit: Visitor<'_>) -> Result<bool, Fault> {

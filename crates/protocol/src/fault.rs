@@ -42,6 +42,8 @@ impl Fault {
     pub const MAY_HAVE_HAPPENED: u64 = 4;
     /// Of a call that was interrupted where it was made.
     pub const INTERRUPTED: u64 = 8;
+    /// Of a connection that was made again: what the call was about has ended with the session before. Never sent.
+    pub const SESSION_ENDED: u64 = 16;
 
     /// A fault without flags.
     pub fn new(code: &str, message: impl Into<String>, hint: Option<&str>) -> Self {

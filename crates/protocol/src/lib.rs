@@ -19,7 +19,7 @@ mod wire;
 pub use endpoint::{Endpoint, HTTP_PORT, Host, TCP_PORT, TLS_PORT};
 pub use fault::{Fault, code};
 pub use frames::{FRAME_BYTES_MAX, Frames, HANDSHAKE_BYTES_MAX, frame};
-pub use handshake::{Hello, VERSION, Welcome};
+pub use handshake::{Hello, SessionState, SessionTerms, VERSION, Welcome};
 pub use operation::{
     Action, Amount, Operation, PutTerms, Settlement, SpaceId, SpaceIds, Target, TemplateBytes,
     Term, Tuples, TuplesIter, Watched,

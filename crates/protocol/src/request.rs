@@ -34,6 +34,11 @@ pub enum Request<'a> {
         /// Its name.
         name: &'a str,
     },
+    /// Asks whether the server is there. Answered by a count of 1.
+    Ping {
+        /// The request.
+        id: u64,
+    },
     /// Does something in a space.
     Do {
         /// The request.
@@ -88,6 +93,7 @@ pub struct Opened<'a> {
 mod kind {
     pub(super) const OPEN: u64 = 1;
     pub(super) const REMOVE: u64 = 2;
+    pub(super) const PING: u64 = 3;
     pub(super) const ACKNOWLEDGE: u64 = 20;
     pub(super) const CANCEL: u64 = 21;
     pub(super) const END: u64 = 22;
@@ -100,6 +106,7 @@ impl<'a> Request<'a> {
         match self {
             Self::Open { id, .. }
             | Self::Remove { id, .. }
+            | Self::Ping { id }
             | Self::Do { id, .. }
             | Self::Acknowledge { id }
             | Self::Cancel { id }
@@ -140,6 +147,7 @@ impl<'a> Request<'a> {
                 optional(out, *key, |out, key| write::uuid(out, &key.0.to_be_bytes()));
                 operation.write(out)
             }
+            Self::Ping { id } => short(kind::PING, *id),
             Self::Acknowledge { id } => short(kind::ACKNOWLEDGE, *id),
             Self::Cancel { id } => short(kind::CANCEL, *id),
             Self::End { id } => short(kind::END, *id),
@@ -165,6 +173,7 @@ impl<'a> Request<'a> {
         match (kind, items) {
             (kind::OPEN, 7) => Ok(Self::Open { id, opened: Opened::read(reader)? }),
             (kind::REMOVE, 2) => Ok(Self::Remove { id, name: read_name(reader)? }),
+            (kind::PING, 1) => Ok(Self::Ping { id }),
             (kind::ACKNOWLEDGE, 1) => Ok(Self::Acknowledge { id }),
             (kind::CANCEL, 1) => Ok(Self::Cancel { id }),
             (kind::END, 1) => Ok(Self::End { id }),

@@ -1,19 +1,22 @@
 //! One connection: bytes in, bytes out. What they mean is the session's.
 
+use std::future::pending;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep_until, timeout};
 use tupelo_protocol::{
-    FRAME_BYTES_MAX, Fault, Frames, HANDSHAKE_BYTES_MAX, Hello, REQUESTS_MAX, Reply, Welcome,
+    FRAME_BYTES_MAX, Fault, Frames, HANDSHAKE_BYTES_MAX, Hello, REQUESTS_MAX, Reply, SessionState,
+    Welcome,
 };
 
 use crate::Shared;
 use crate::process::Process;
 use crate::rights::Principal;
 use crate::session::Session;
+use crate::sessions::{Seat, Sessions};
 use crate::stream::{Read, Socket, Stream};
 
 /// How long a client may take to say who it is.
@@ -44,13 +47,21 @@ struct Connection {
 enum End {
     /// The client or the server goes.
     Gone,
+    /// Nobody knows what has become of the client: the connection was reset, or nothing was heard.
+    Broken { was_reset: bool },
+    /// The client has another connection.
+    Ousted,
+    /// It was given a tuple, and says nothing: it is stopped, perhaps.
+    Silent,
     /// What the client has sent makes no sense.
     Fault(Fault),
 }
 
 impl From<io::Error> for End {
-    fn from(_: io::Error) -> Self {
-        Self::Gone
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        let resets = [BrokenPipe, ConnectionAborted, ConnectionReset];
+        Self::Broken { was_reset: resets.contains(&error.kind()) }
     }
 }
 
@@ -66,12 +77,13 @@ impl Connection {
             Err(_) => End::Fault(Fault::protocol("nobody said hello within 10 s")),
             Ok(Err(end)) => end,
             Ok(Ok((hello, principal))) => {
-                let session = Session::new(&self.shared, principal, Some(hello.client));
-                let end = self.go_on(&session, ended).await;
-                if matches!(end, End::Gone) {
-                    // Bounded, since nothing more can be written to it.
-                    let _ = timeout(FAREWELL, self.read_rest(&session)).await;
-                }
+                let shared = Rc::clone(&self.shared);
+                let (session, seat, state) = shared.sessions.begin(&shared, principal, &hello);
+                let end = match self.welcome(&hello, state).await {
+                    Ok(()) => self.go_on(&session, &seat, ended).await,
+                    Err(end) => end,
+                };
+                self.end_session(&session, &seat, &end).await;
                 // What the session has is given back when it is dropped: before the farewell, which may take long.
                 end
             }
@@ -82,6 +94,25 @@ impl Connection {
         }
     }
 
+    /// Ends the session, unless it outlives this connection.
+    async fn end_session(&mut self, session: &Rc<Session>, seat: &Rc<Seat>, end: &End) {
+        let is_far = matches!(self.stream.socket, Socket::Tcp(_));
+        match end {
+            End::Ousted => {}
+            // The process at the other end of a Unix socket has gone, however that shows.
+            End::Broken { was_reset } if is_far => {
+                self.read_what_came(session);
+                Sessions::wait(&self.shared, seat, *was_reset);
+            }
+            End::Gone | End::Broken { .. } => {
+                // Bounded, since nothing more can be written to it.
+                let _ = timeout(FAREWELL, self.read_rest(session)).await;
+                self.shared.sessions.end(seat);
+            }
+            End::Fault(_) | End::Silent => self.shared.sessions.end(seat),
+        }
+    }
+
     async fn shake_hands(&mut self) -> Result<(Hello, Rc<Principal>), End> {
         let hello = loop {
             if let Some(frame) = self.frames.next_frame()? {
@@ -89,15 +120,18 @@ impl Connection {
             }
             self.read().await?;
         };
-        let version = hello.agree(PROGRAM)?;
+        hello.agree(PROGRAM)?;
         let principal = self.principal(hello.token.as_deref()).await?;
         self.frames.set_limit(FRAME_BYTES_MAX);
+        Ok((hello, principal))
+    }
+
+    async fn welcome(&mut self, hello: &Hello, session: Option<SessionState>) -> Result<(), End> {
         let mut welcome = Vec::new();
         let (frame_bytes_max, requests_max) = (FRAME_BYTES_MAX as u64, REQUESTS_MAX as u64);
-        Welcome { version, server: PROGRAM.to_owned(), frame_bytes_max, requests_max }
-            .write(&mut welcome)?;
-        self.write(welcome).await?;
-        Ok((hello, principal))
+        let (version, server) = (hello.agree(PROGRAM)?, PROGRAM.to_owned());
+        Welcome { version, server, frame_bytes_max, requests_max, session }.write(&mut welcome)?;
+        self.write(welcome).await
     }
 
     /// Who has connected. On a Unix socket that is this user, who may do everything unless a token says less.
@@ -110,8 +144,16 @@ impl Connection {
         }
     }
 
-    async fn go_on(&mut self, session: &Rc<Session>, ended: &mut watch::Receiver<()>) -> End {
+    async fn go_on(
+        &mut self,
+        session: &Rc<Session>,
+        seat: &Seat,
+        ended: &mut watch::Receiver<()>,
+    ) -> End {
         loop {
+            if seat.is_ousted() {
+                return End::Ousted;
+            }
             let served = self.serve_frames(session);
             // Also what was answered before a frame that makes no sense.
             let bytes = session.outbox.take();
@@ -126,11 +168,20 @@ impl Connection {
             if session.outbox.is_over() {
                 return End::Gone;
             }
+            let silence = session.held_since().map(|since| since + seat.silence_max());
+            let silent = async {
+                match silence {
+                    Some(silence) => sleep_until(silence).await,
+                    None => pending().await,
+                }
+            };
             let came = tokio::select! {
                 biased;
                 came = self.read() => came,
+                () = seat.ousted() => Err(End::Ousted),
                 () = session.outbox.filled.notified() => Ok(()),
                 _ = ended.changed() => Err(End::Gone),
+                () = silent => Err(End::Silent),
             };
             if let Err(end) = came {
                 return end;
@@ -159,6 +210,13 @@ impl Connection {
                 Ok(Read::Bytes(0) | Read::Untrusted) => return Ok(()),
                 Ok(Read::Bytes(_)) => self.serve_frames(session)?,
             }
+        }
+    }
+
+    /// Does what has come over a connection that broke.
+    fn read_what_came(&mut self, session: &Rc<Session>) {
+        while matches!(self.read_now(), Ok(Read::Bytes(1..))) && self.serve_frames(session).is_ok()
+        {
         }
     }
 

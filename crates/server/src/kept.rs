@@ -6,8 +6,10 @@ use std::rc::Rc;
 use tupelo::{Claim, Error, Lease, Scan, Transaction};
 use tupelo_protocol::Fault;
 
+use crate::answers::Answer;
 use crate::asked::events::Heard;
 use crate::hosted::Hosted;
+use crate::session::Session;
 
 /// Bytes of one connection that are put and not there yet: under claims, in transactions; and of what transactions have
 /// taken and the client has not acknowledged (rule B2).
@@ -22,7 +24,43 @@ pub(crate) enum Kept {
     Claim(Claim, Rc<Hosted>, Share),
     Transaction(Open),
     Subscription(Heard),
-    Scan(RefCell<Scan>),
+    Scan(RefCell<Scan>, Last),
+}
+
+/// The last answer of what is told once: over another connection of the session the same request has it again.
+#[derive(Default)]
+pub(crate) struct Last {
+    answer: RefCell<Option<(u64, Answer)>>,
+}
+
+impl Last {
+    /// What the request was answered before.
+    pub(crate) fn of(&self, id: u64) -> Option<Answer> {
+        let answer = self.answer.borrow();
+        answer.as_ref().filter(|(last, _)| *last == id).map(|(_, answer)| answer.clone())
+    }
+
+    /// Notes what a request is answered, if its session may need it again.
+    pub(crate) fn note(&self, session: &Session, id: u64, answer: &Answer) {
+        if session.outlives.get() {
+            self.answer.replace(Some((id, answer.clone())));
+        }
+    }
+
+    /// What the request was answered before, or else what it is answered now.
+    pub(crate) fn once(
+        &self,
+        session: &Session,
+        id: u64,
+        answer: impl FnOnce() -> Result<Answer, Fault>,
+    ) -> Result<Answer, Fault> {
+        if let Some(answer) = self.of(id) {
+            return Ok(answer);
+        }
+        let answer = answer()?;
+        self.note(session, id, &answer);
+        Ok(answer)
+    }
 }
 
 /// A transaction, and the spaces that it is over.
@@ -36,7 +74,7 @@ impl Kept {
     /// Whether nothing is left of it that could be ended.
     pub(crate) fn is_ended(&self) -> bool {
         match self {
-            Self::Lease(_) | Self::Subscription(_) | Self::Scan(_) => false,
+            Self::Lease(_) | Self::Subscription(_) | Self::Scan(..) => false,
             Self::Claim(claim, ..) => claim.is_settled(),
             Self::Transaction(open) => open.transaction.is_ended(),
         }
@@ -46,7 +84,7 @@ impl Kept {
     pub(crate) fn let_go(&self) {
         // What can not be given back is back already, or the space says why at the next call.
         let _ = match self {
-            Self::Lease(_) | Self::Subscription(_) | Self::Scan(_) => Ok(()),
+            Self::Lease(_) | Self::Subscription(_) | Self::Scan(..) => Ok(()),
             Self::Claim(claim, ..) => claim.give_back(),
             Self::Transaction(open) => open.transaction.abort(),
         };

@@ -19,6 +19,7 @@ mod outbox;
 mod process;
 pub mod rights;
 mod session;
+mod sessions;
 mod signals;
 mod stream;
 
@@ -38,6 +39,7 @@ use certificates::Identity;
 use hosted::Spaces;
 use listener::Listener;
 use rights::Tokens;
+use sessions::Sessions;
 use signals::{Asked, Signals};
 pub use tupelo_protocol::{Endpoint, Host, TCP_PORT};
 
@@ -127,6 +129,7 @@ struct Shared {
     tokens: RefCell<Option<Rc<Tokens>>>,
     spaces: Spaces,
     clients: RefCell<Clients>,
+    sessions: Sessions,
     /// What is read at a time. One for all: a connection that waits has none.
     buffer: RefCell<Box<[u8]>>,
 }
@@ -162,7 +165,9 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
     local.block_on(&runtime, async {
         let buffer = RefCell::new(vec![0; READ_BYTES].into());
         let tokens = RefCell::new(tokens.map(Rc::new));
-        let shared = Rc::new(Shared { tokens, spaces, clients: RefCell::default(), buffer });
+        let sessions = Sessions::new().map_err(system("there is no number made by chance"))?;
+        let clients = RefCell::default();
+        let shared = Rc::new(Shared { tokens, spaces, clients, sessions, buffer });
         for name in &settings.spaces {
             shared.spaces.make(name)?;
         }
@@ -219,4 +224,5 @@ async fn accept_until_ended(
     let _ = ending.send(());
     // Each connection has a receiver for as long as it is open.
     let _ = tokio::time::timeout(DRAIN, ending.closed()).await;
+    shared.sessions.end_all();
 }

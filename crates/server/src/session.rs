@@ -1,12 +1,15 @@
 //! One client: what it has open, what it waits for, and what is held for it (rules L5, T5, V3).
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tupelo::{Claim, Waiter};
-use tupelo_protocol::{Fault, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX, SpaceId, code};
+use tupelo_protocol::{
+    Fault, Key, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX, SpaceId, code,
+};
 
 use crate::Shared;
 use crate::answers::{Answer, Answers};
@@ -16,7 +19,8 @@ use crate::kept::{Held, Kept, Pending};
 use crate::outbox::Outbox;
 use crate::rights::{Principal, Right};
 
-/// A client, from the handshake to the end of its connection. Dropped, it gives everything back.
+/// A client, from the handshake to the end of its connection, or of the session that outlives that. Dropped, it gives everything
+/// back.
 pub(crate) struct Session {
     shared: Rc<Shared>,
     me: Weak<Self>,
@@ -30,6 +34,25 @@ pub(crate) struct Session {
     requests: RefCell<HashMap<u64, Open>>,
     /// What is put and not there yet.
     pub(crate) pending: Pending,
+    /// What is held, by when it was handed over; some of it is not held any more.
+    held: RefCell<VecDeque<(Instant, u64)>>,
+    /// Whether it may outlive its connection, so that the last answers of each kind are kept.
+    pub(crate) outlives: Cell<bool>,
+    /// Where it is between two connections.
+    pub(crate) place: Cell<Place>,
+}
+
+/// Where a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the connection that it has begun with.
+    First,
+    /// Between two connections: nothing is handed over.
+    Between,
+    /// On a later one: requests may come again that came over an earlier one.
+    Later,
+    /// It has ended between two connections, which nobody has heard of: what was handed over counts as delivered.
+    Over,
 }
 
 /// A request that the client is not done with.
@@ -39,9 +62,9 @@ pub(crate) enum Open {
     /// It watches, or waits for room. It is told once, and again when it has looked.
     Watches { line: Rc<InLine>, was_told: bool, has_more: bool },
     /// It was answered, and what it has found is held until that is acknowledged.
-    Holds(Held),
-    /// It was answered, and has left this open.
-    Keeps(Rc<Kept>),
+    Holds(Held, Rc<Vec<u8>>),
+    /// It was answered so, and has left this open.
+    Keeps(Rc<Kept>, Answer),
     /// It waits for events of the subscription that this request has left open.
     Hears(u64),
 }
@@ -95,7 +118,31 @@ impl Session {
             client,
             requests: RefCell::default(),
             pending: Pending::default(),
+            held: RefCell::default(),
+            outlives: Cell::new(false),
+            place: Cell::new(Place::First),
         })
+    }
+
+    /// Goes on over another connection: what the client has no answer to, it asks again.
+    pub(crate) fn go_on(&self) {
+        self.place.set(Place::Later);
+        drop(self.outbox.take());
+        let waits: Vec<u64> = self.requests.borrow().keys().copied().collect();
+        // What came for them meanwhile was left where it was.
+        for id in waits {
+            self.serve_wait(id);
+        }
+        drop(self.outbox.take());
+    }
+
+    /// The answers among which that to a request with this key is, or will be: also to one of an earlier session of the client.
+    fn answers_of(&self, key: Key) -> Rc<RefCell<Answers>> {
+        let client = u64::try_from(key.0 >> 64).ok().filter(|_| self.client.is_some());
+        match client.filter(|client| Some(*client) != self.client) {
+            None => Rc::clone(&self.answers),
+            Some(client) => self.shared.clients.borrow_mut().of(self.principal.name(), client),
+        }
     }
 
     /// Does what a frame asks for, and answers.
@@ -116,9 +163,15 @@ impl Session {
                 Ok(()) => self.reply(&Reply::Done { id, count: 1 }),
                 Err(fault) => self.refuse(id, fault),
             },
+            Request::Ping { id } => self.reply(&Reply::Done { id, count: 1 }),
             Request::Do { id, on, key, operation } => {
+                if self.place.get() == Place::Later && self.repeat(id) {
+                    return Ok(());
+                }
                 self.require_new(id)?;
-                let again = key.and_then(|key| self.answers.borrow().get(key).cloned());
+                let answers = key.map(|key| (key, self.answers_of(key)));
+                let again =
+                    answers.as_ref().and_then(|(key, known)| known.borrow().get(*key).cloned());
                 if let Some(answer) = again {
                     self.answer(id, &answer);
                     return Ok(());
@@ -130,8 +183,10 @@ impl Session {
                 };
                 self.answer(id, &answer);
                 // What was refused has had no effect: sent again, it begins anew, and there may be room by then.
-                if let Some(key) = key.filter(|_| !matches!(answer, Answer::Refused(_))) {
-                    self.answers.borrow_mut().note(key, answer);
+                if let Some((key, known)) = answers
+                    && !matches!(answer, Answer::Refused(_))
+                {
+                    known.borrow_mut().note(key, answer);
                 }
             }
             Request::Acknowledge { id } => self.acknowledge(id),
@@ -219,7 +274,7 @@ impl Session {
     /// What a request has left open.
     pub(crate) fn kept(&self, request: u64) -> Result<Rc<Kept>, Fault> {
         match self.requests.borrow().get(&request) {
-            Some(Open::Keeps(kept)) => Ok(Rc::clone(kept)),
+            Some(Open::Keeps(kept, _)) => Ok(Rc::clone(kept)),
             _ => Err(Fault::misuse(
                 format!("request {request} has left nothing open on this connection"),
                 "it may have ended: begin another one",
@@ -235,9 +290,38 @@ impl Session {
         }
     }
 
-    /// Leaves something open, until the client lets it go.
-    pub(crate) fn keep(&self, id: u64, kept: Kept) {
-        self.requests.borrow_mut().insert(id, Open::Keeps(Rc::new(kept)));
+    /// Leaves something open, until the client lets it go. `answer` is what the request is answered.
+    pub(crate) fn keep(&self, id: u64, kept: Kept, answer: Answer) {
+        self.requests.borrow_mut().insert(id, Open::Keeps(Rc::new(kept), answer));
+    }
+
+    /// Answers a request again that came over an earlier connection of the session. False if there is no such one.
+    fn repeat(&self, id: u64) -> bool {
+        let requests = self.requests.borrow();
+        let answer = match requests.get(&id) {
+            None => return false,
+            // It is answered when there is something.
+            Some(Open::Waits(..) | Open::Hears(_)) => return true,
+            Some(Open::Watches { was_told, .. }) => {
+                let was_told = *was_told;
+                drop(requests);
+                if was_told {
+                    self.reply(&Reply::Happened { id });
+                }
+                return true;
+            }
+            Some(Open::Holds(_, tuples)) => {
+                let tuples = Rc::clone(tuples);
+                drop(requests);
+                let tuples = tupelo_protocol::Tuples::of_encoding(&tuples);
+                self.reply(&Reply::Found { id, held: true, tuples });
+                return true;
+            }
+            Some(Open::Keeps(_, answer)) => answer.clone(),
+        };
+        drop(requests);
+        self.answer(id, &answer);
+        true
     }
 
     /// Forgets what a request has left open, if it was ended.
@@ -275,16 +359,31 @@ impl Session {
 
     /// Gives tuples to the client, to be acknowledged.
     pub(crate) fn give(&self, id: u64, held: Held, tuples: &[u8]) {
-        self.requests.borrow_mut().insert(id, Open::Holds(held));
+        let kept = if self.outlives.get() { tuples.to_vec() } else { Vec::new() };
+        self.requests.borrow_mut().insert(id, Open::Holds(held, Rc::new(kept)));
+        self.held.borrow_mut().push_back((Instant::now(), id));
         let tuples = tupelo_protocol::Tuples::of_encoding(tuples);
         self.reply(&Reply::Found { id, held: true, tuples });
     }
 
+    /// When that was handed over which the client has had longest, and has said nothing of.
+    pub(crate) fn held_since(&self) -> Option<Instant> {
+        let (mut held, requests) = (self.held.borrow_mut(), self.requests.borrow());
+        while let Some((since, id)) = held.front().copied() {
+            if matches!(requests.get(&id), Some(Open::Holds(..))) {
+                return Some(since);
+            }
+            held.pop_front();
+        }
+        None
+    }
+
     /// Gives a claim to the client, which is open from then on.
     pub(crate) fn give_claim(&self, id: u64, claim: Claim, hosted: &Rc<Hosted>, tuples: &[u8]) {
-        self.keep(id, Kept::Claim(claim, Rc::clone(hosted), self.pending.share()));
-        let tuples = tupelo_protocol::Tuples::of_encoding(tuples);
-        self.reply(&Reply::Found { id, held: false, tuples });
+        let answer = Answer::Found(Rc::new(tuples.to_vec()));
+        let kept = Kept::Claim(claim, Rc::clone(hosted), self.pending.share());
+        self.keep(id, kept, answer.clone());
+        self.answer(id, &answer);
     }
 
     /// Lets a request wait for a tuple.
@@ -312,7 +411,7 @@ impl Session {
         let requests = self.requests.borrow();
         let Some(Open::Hears(subscription)) = requests.get(&id) else { return None };
         match requests.get(subscription) {
-            Some(Open::Keeps(kept)) => Some(Rc::clone(kept)),
+            Some(Open::Keeps(kept, _)) => Some(Rc::clone(kept)),
             _ => None,
         }
     }
@@ -320,12 +419,9 @@ impl Session {
     /// Answers the request that waits for events of a subscription, if there are some.
     fn tell_events(&self, kept: &Kept) {
         let Kept::Subscription(heard) = kept else { return };
-        if let Some((id, events)) = heard.serve() {
+        if let Some((id, answer)) = heard.serve(self) {
             self.requests.borrow_mut().remove(&id);
-            match events {
-                Ok(events) => self.answer(id, &Answer::Found(Rc::new(events))),
-                Err(fault) => self.refuse(id, fault),
-            }
+            self.answer(id, &answer);
         }
     }
 
@@ -336,6 +432,9 @@ impl Session {
 
     /// Something may have happened to a request that waits.
     pub(crate) fn serve_wait(&self, id: u64) {
+        if self.place.get() == Place::Between {
+            return;
+        }
         let mut requests = self.requests.borrow_mut();
         match requests.get_mut(&id) {
             Some(Open::Waits(line, purpose)) => {
@@ -352,7 +451,7 @@ impl Session {
                     self.reply(&Reply::Happened { id });
                 }
             }
-            Some(Open::Keeps(kept)) => {
+            Some(Open::Keeps(kept, _)) => {
                 let kept = Rc::clone(kept);
                 drop(requests);
                 self.tell_events(&kept);
@@ -390,7 +489,7 @@ impl Session {
     fn acknowledge(&self, id: u64) {
         let open = self.requests.borrow_mut().remove(&id);
         match open {
-            Some(Open::Holds(held)) => {
+            Some(Open::Holds(held, _)) => {
                 // One that was lost meanwhile is somebody else's: there is nobody to tell, as the client has its tuple.
                 let _ = held.done();
             }
@@ -409,8 +508,8 @@ impl Session {
         }
         let open = self.requests.borrow_mut().remove(&id);
         match open {
-            Some(Open::Holds(held)) => held.give_back(),
-            Some(Open::Keeps(kept)) => self.let_go(&kept),
+            Some(Open::Holds(held, _)) => held.give_back(),
+            Some(Open::Keeps(kept, _)) => self.let_go(&kept),
             _ => {}
         }
     }
@@ -476,13 +575,16 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        let is_over = self.place.get() == Place::Over;
         let mut requests = self.requests.take();
         // First: what is given back is not for those who wait here.
-        requests.retain(|_, open| matches!(open, Open::Holds(_) | Open::Keeps(_)));
+        requests.retain(|_, open| matches!(open, Open::Holds(..) | Open::Keeps(..)));
         for open in requests.values() {
             match open {
-                Open::Holds(held) => held.give_back(),
-                Open::Keeps(kept) => kept.end(),
+                // The client may have it, and have said so to nobody (rules T1, C3).
+                Open::Holds(held, _) if is_over => drop(held.done()),
+                Open::Holds(held, _) => held.give_back(),
+                Open::Keeps(kept, _) => kept.end(),
                 Open::Waits(..) | Open::Watches { .. } | Open::Hears(_) => {}
             }
         }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use tupelo_protocol::{
     Action, Amount, FRAME_BYTES_MAX, Fault, Frames, Hello, Key, Opened, Operation, PutTerms, Reply,
-    Request, Settlement, SpaceId, SpaceIds, Target, TemplateBytes, Term, Tuples, Watched, Welcome,
+    Request, SessionState, SessionTerms, Settlement, SpaceId, SpaceIds, Target, TemplateBytes,
+    Term, Tuples, Watched, Welcome,
 };
 use tupelo_tuple::{Order, Template, Tuple, WhenFull, with_all_tuples};
 
@@ -210,7 +211,7 @@ fn settlement(frame: &Json) -> Settlement<'_> {
 }
 
 fn request<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<Request<'e>> {
-    if !["open", "remove", "acknowledge", "cancel", "end", "look"].contains(&kind) {
+    if !["open", "remove", "ping", "acknowledge", "cancel", "end", "look"].contains(&kind) {
         let operation = operation(kind, frame, encodings)?;
         let key = field(frame, "key").as_str();
         let key = key.map(|key| Key(u128::from_str_radix(&key.replace('-', ""), 16).unwrap()));
@@ -230,6 +231,7 @@ fn request<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<
             },
         },
         "remove" => Request::Remove { id, name: text(frame, "name") },
+        "ping" => Request::Ping { id },
         "acknowledge" => Request::Acknowledge { id },
         "cancel" => Request::Cancel { id },
         "end" => Request::End { id },
@@ -273,6 +275,10 @@ fn written(kind: &str, frame: &Json, content: &[u8]) -> Vec<u8> {
             version_max,
             client: number(frame, "client"),
             token: frame["token"].as_str().map(str::to_owned),
+            session: frame.get("session").map(|session| SessionTerms {
+                lease: Duration::from_nanos(number(session, "lease_ns")),
+                resumes: flag(session, "resumes"),
+            }),
         };
         hello.write(&mut out).unwrap();
         assert_eq!(Hello::read(content), Ok(hello));
@@ -282,6 +288,10 @@ fn written(kind: &str, frame: &Json, content: &[u8]) -> Vec<u8> {
             server: text(frame, "server").to_owned(),
             frame_bytes_max: number(frame, "frame_bytes_max"),
             requests_max: number(frame, "requests_max"),
+            session: frame.get("session").map(|session| SessionState {
+                server: number(session, "server"),
+                resumed: flag(session, "resumed"),
+            }),
         };
         welcome.write(&mut out).unwrap();
         assert_eq!(Welcome::read(content), Ok(welcome));

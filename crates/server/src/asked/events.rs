@@ -9,6 +9,7 @@ use tupelo_protocol::{Fault, Operation};
 use super::{BATCH_BYTES_MAX, Found, not_for};
 use crate::answers::Answer;
 use crate::hosted::Hosted;
+use crate::kept::Last;
 use crate::session::Session;
 
 /// Events in one answer, whatever the credit.
@@ -24,6 +25,8 @@ pub(crate) struct Heard {
     credit: Cell<Option<(u64, usize)>>,
     /// What was said instead of an event, behind others that were told first.
     refusal: RefCell<Option<Fault>>,
+    /// The events that were told last.
+    last: Last,
 }
 
 impl Drop for Heard {
@@ -61,13 +64,18 @@ pub(super) fn perform(
     match *operation {
         Operation::Waiting => Ok(Some(Answer::Done(heard.subscription.waiting() as u64))),
         Operation::Events { at_most } => {
+            if let Some(answer) = heard.last.of(id) {
+                return Ok(Some(answer));
+            }
             session.require_room()?;
             if heard.credit.get().is_some() {
                 return Err(Fault::protocol("a request waits for events of this subscription"));
             }
             let at_most = at_most.clamp(1, EVENTS_MAX);
             if let Some(events) = heard.batch(at_most)? {
-                return Ok(Some(Answer::Found(Rc::new(events))));
+                let answer = Answer::Found(Rc::new(events));
+                heard.last.note(session, id, &answer);
+                return Ok(Some(answer));
             }
             heard.credit.set(Some((id, at_most)));
             session.await_events(id, kept);
@@ -87,7 +95,7 @@ impl Heard {
     ) -> Self {
         let number = hosted.register_subscription(&subscription, session.weak(), id);
         let (hosted, credit, refusal) = (Rc::clone(hosted), Cell::new(None), RefCell::default());
-        Self { subscription, hosted, number, credit, refusal }
+        Self { subscription, hosted, number, credit, refusal, last: Last::default() }
     }
 
     /// The request that waits for events.
@@ -101,11 +109,15 @@ impl Heard {
     }
 
     /// The events that there are for the request that waits; `None` if there are none, or nobody waits.
-    pub(crate) fn serve(&self) -> Option<(u64, Result<Vec<u8>, Fault>)> {
+    pub(crate) fn serve(&self, session: &Session) -> Option<(u64, Answer)> {
         let (id, at_most) = self.credit.get()?;
-        let events = self.batch(at_most).transpose()?;
+        let answer = match self.batch(at_most).transpose()? {
+            Ok(events) => Answer::Found(Rc::new(events)),
+            Err(fault) => Answer::Refused(fault),
+        };
         self.credit.set(None);
-        Some((id, events))
+        self.last.note(session, id, &answer);
+        Some((id, answer))
     }
 
     /// Up to `at_most` events that wait, two tuples for each; `None` if none does.

@@ -22,7 +22,7 @@ use tupelo_protocol::{
 
 use crate::answers::Answer;
 use crate::hosted::Hosted;
-use crate::kept::{Held, Kept};
+use crate::kept::{Held, Kept, Last};
 use crate::rights::Right;
 use crate::session::{InLine, Session};
 
@@ -84,7 +84,9 @@ pub(crate) fn perform(
             answer.map(Some)
         }
         Kept::Subscription(heard) => events::perform(session, (request, heard), id, operation),
-        Kept::Scan(scan) => looks::on_scan(scan, operation).map(Some),
+        Kept::Scan(scan, last) => {
+            last.once(session, id, || looks::on_scan(scan, operation)).map(Some)
+        }
         Kept::Transaction(_) => {
             let answer = inside::perform(session, (&kept, at), id, operation);
             session.forget_if_ended(request, &kept);
@@ -212,10 +214,12 @@ fn wait_or_keep(
                 with_template(template, |template| space.subscribe(template, &terms))?;
             Kept::Subscription(events::Heard::new(session, hosted, id, subscription))
         }
-        Operation::Scan { template } => Kept::Scan(RefCell::new(space.scan(&template.decode()?)?)),
+        Operation::Scan { template } => {
+            Kept::Scan(RefCell::new(space.scan(&template.decode()?)?), Last::default())
+        }
         _ => return Err(not_for(operation, "a space")),
     };
-    session.keep(id, kept);
+    session.keep(id, kept, Answer::Done(1));
     Ok(Some(Answer::Done(1)))
 }
 

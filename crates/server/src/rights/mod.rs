@@ -17,7 +17,7 @@ pub use rule::{ROLES, Rule};
 pub(crate) use tokens::Tokens;
 
 /// Who asks, and what that may do.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Principal {
     /// Whoever connects where nobody is asked for a token: everything.
     Anybody,

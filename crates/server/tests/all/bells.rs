@@ -35,7 +35,7 @@ fn leave_at_the_first_request(listener: &UnixListener) {
     let mut frames = Frames::new(FRAME_BYTES_MAX);
     let mut answers = Vec::new();
     let (server, requests_max) = ("a test".to_owned(), 8);
-    Welcome { version: 1, server, frame_bytes_max: 1 << 20, requests_max }
+    Welcome { version: 1, server, frame_bytes_max: 1 << 20, requests_max, session: None }
         .write(&mut answers)
         .unwrap();
     let opened = Reply::Opened { id: 1, space: 0, when_full: tupelo::WhenFull::Error };

@@ -3,6 +3,7 @@
 
 mod authority;
 mod bells;
+mod chaos;
 #[path = "../../../space/tests/common/mod.rs"]
 mod common;
 mod conformance;
@@ -10,6 +11,8 @@ mod heard;
 mod http;
 mod left_open;
 mod protocol;
+mod proxy;
+mod resume;
 mod rights;
 mod serving;
 mod tls;

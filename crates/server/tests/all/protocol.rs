@@ -91,7 +91,9 @@ fn a_version_that_the_server_does_not_speak_is_refused_with_both() {
     let served = Served::new(Engine::Mem, "unix");
     let mut raw = Raw::connect(&served);
     let mut hello = Vec::new();
-    Hello { version_min: 7, version_max: 9, client: 1, token: None }.write(&mut hello).unwrap();
+    Hello { version_min: 7, version_max: 9, client: 1, token: None, session: None }
+        .write(&mut hello)
+        .unwrap();
     raw.send(&hello);
     let fault = raw.farewell();
     assert_eq!(fault.code, "TUP-012");

@@ -68,6 +68,11 @@ impl Served {
         }
     }
 
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.endpoint.host().unwrap().port
+    }
+
     /// Its socket.
     fn socket(&self) -> &Path {
         match &self.endpoint {
@@ -124,7 +129,9 @@ impl Raw {
     /// One that has shaken hands.
     pub(crate) fn greeted(served: &Served) -> Self {
         let (mut raw, mut hello) = (Self::connect(served), Vec::new());
-        Hello { version_min: 1, version_max: 1, client: 5, token: None }.write(&mut hello).unwrap();
+        Hello { version_min: 1, version_max: 1, client: 5, token: None, session: None }
+            .write(&mut hello)
+            .unwrap();
         raw.send(&hello);
         let welcome = raw.frame(|frame| Welcome::read(frame).unwrap()).unwrap();
         assert_eq!(welcome.version, 1);

@@ -75,7 +75,8 @@ impl Space {
     /// As [`Space::explain`], for an error that is about something else: where looking fails, it says so.
     #[cold]
     pub fn explain_if_possible(&self, template: &[TemplateRef<'_>]) -> Explanation {
-        self.explain(template).unwrap_or_else(|error| Explanation::unknown(template, &error))
+        tupelo_client::briefly(|| self.explain(template))
+            .unwrap_or_else(|error| Explanation::unknown(template, &error))
     }
 
     /// How many tuples match the fields of the templates that have a condition.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tupelo_engine::{Event, EventKind, SubscribeTerms};
@@ -23,14 +23,31 @@ const SLICE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct RemoteSubscription {
     space: Space,
-    kept: Box<dyn Kept>,
+    terms: Terms,
     state: Mutex<State>,
     /// Told when a thread that has asked for events is done.
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+/// What is heard, as it is asked for.
+#[derive(Debug)]
+struct Terms {
+    template: Vec<u8>,
+    kinds: u32,
+    events_max: usize,
+    bytes_max: Option<usize>,
+}
+
+#[derive(Debug)]
 struct State {
+    /// The subscription itself, which ends with its session: then there is another one.
+    kept: Arc<dyn Kept>,
+    /// The number of the last event that has come, as it is told.
+    last: u64,
+    /// What is added to the numbers of the events that come.
+    before: u64,
+    /// Whether events were missed that nobody has counted, until the next one is told: then one counts for them.
+    has_gap: bool,
     /// What has come and was not told yet.
     events: VecDeque<Come>,
     /// The request that waits for more.
@@ -53,6 +70,35 @@ struct Come {
 /// The request that waits for events, if one does.
 type Waits = Option<Box<dyn Pending>>;
 
+/// Why no events come.
+struct Trouble {
+    error: Error,
+    /// Whether the subscription has ended with its session, and there can be another one.
+    has_ended: bool,
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        let has_ended = fault.has(Fault::SESSION_ENDED);
+        Self { error: fault.into(), has_ended }
+    }
+}
+
+impl Terms {
+    /// Has the space tell of what happens.
+    fn subscribe(&self, space: &Space) -> Result<Arc<dyn Kept>, Error> {
+        let Self { template, kinds, events_max, bytes_max } = self;
+        let subscribe = Operation::Subscribe {
+            template: TemplateBytes::of_encoding(template),
+            kinds: *kinds,
+            events_max: *events_max,
+            bytes_max: *bytes_max,
+        };
+        let (found, kept) = space.remote()?.open(&subscribe, &mut |_| ControlFlow::Break(()))?;
+        kept.map(Arc::from).ok_or_else(|| not_due(&subscribe, "a subscription", found))
+    }
+}
+
 /// The kinds of `terms`, a bit each in their order.
 fn bits_of(terms: &SubscribeTerms) -> u32 {
     let of_bits = |bits: u32| {
@@ -69,17 +115,24 @@ impl RemoteSubscription {
         template: &[TemplateRef<'_>],
         terms: &SubscribeTerms,
     ) -> Result<Self, Error> {
-        let template = TemplateBytes::encode(template)?;
-        let subscribe = Operation::Subscribe {
-            template: TemplateBytes::of_encoding(&template),
+        let terms = Terms {
+            template: TemplateBytes::encode(template)?,
             kinds: bits_of(terms),
             events_max: terms.events_max(),
             bytes_max: terms.bytes_max(),
         };
-        let (found, kept) = space.remote()?.open(&subscribe, &mut |_| ControlFlow::Break(()))?;
-        let kept = kept.ok_or_else(|| not_due(&subscribe, "a subscription", found))?;
-        let (state, changed) = (Mutex::default(), Condvar::new());
-        Ok(Self { space: space.clone(), kept, state, changed })
+        let state = State {
+            kept: terms.subscribe(space)?,
+            last: 0,
+            before: 0,
+            has_gap: false,
+            events: VecDeque::new(),
+            pending: None,
+            is_fetching: false,
+            refused: 0,
+        };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Ok(Self { space: space.clone(), terms, state, changed })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -125,7 +178,8 @@ impl RemoteSubscription {
 
     /// How many events wait.
     pub(crate) fn waiting(&self) -> usize {
-        let there = Ask::Kept(&*self.kept, 0).count_of(&Operation::Waiting).unwrap_or_default();
+        let kept = Arc::clone(&self.state().kept);
+        let there = Ask::Kept(&*kept, 0).count_of(&Operation::Waiting).unwrap_or_default();
         // What has come meanwhile is in one of the two.
         self.state().events.len() + usize::try_from(there).unwrap_or(usize::MAX)
     }
@@ -137,17 +191,17 @@ impl RemoteSubscription {
             return bell.add(None);
         }
         // If it cannot be asked for, the next call finds out.
-        let Ok(pending) = self.pending(&mut state) else { return bell.add(None) };
+        let Ok(pending) = Self::pending(&mut state) else { return bell.add(None) };
         let number = bell.add(Some(&*pending));
         state.pending = Some(pending);
         number
     }
 
     /// The request that waits for events; begun if there is none.
-    fn pending(&self, state: &mut State) -> Result<Box<dyn Pending>, Error> {
+    fn pending(state: &mut State) -> Result<Box<dyn Pending>, Trouble> {
         match state.pending.take() {
             Some(pending) => Ok(pending),
-            None => Ok(self.kept.wait(0, &Operation::Events { at_most: CREDIT })?),
+            None => Ok(state.kept.wait(0, &Operation::Events { at_most: CREDIT })?),
         }
     }
 
@@ -162,16 +216,44 @@ impl RemoteSubscription {
         if state.is_fetching || !state.events.is_empty() {
             return Ok(!state.events.is_empty());
         }
-        let pending = self.pending(&mut state)?;
+        let pending = Self::pending(&mut state);
         state.is_fetching = true;
         drop(state);
-        let (pending, events) = come(pending, timeout, at_end);
+        let (pending, events) = match pending {
+            Ok(pending) => come(pending, timeout, at_end),
+            Err(trouble) => (None, Err(trouble)),
+        };
+        let has_ended = events.as_ref().is_err_and(|trouble| trouble.has_ended);
+        let again = has_ended.then(|| self.terms.subscribe(&self.space));
         let mut state = self.state();
         state.is_fetching = false;
         state.pending = pending;
         self.changed.notify_all();
-        state.events.extend(events?);
+        match (events, again) {
+            (_, Some(again)) => state.go_on(again?),
+            (Ok(events), None) => state.extend(events),
+            (Err(trouble), None) => return Err(trouble.error),
+        }
         Ok(!state.events.is_empty())
+    }
+}
+
+impl State {
+    /// Goes on with another subscription: what happened before it began, nobody has counted.
+    fn go_on(&mut self, kept: Arc<dyn Kept>) {
+        self.kept = kept;
+        self.before = self.last + 1;
+        self.has_gap = true;
+    }
+
+    /// Adds events that have come, with the numbers by which they are told.
+    fn extend(&mut self, events: Vec<Come>) {
+        for mut event in events {
+            event.sequence += self.before;
+            event.missed += u64::from(std::mem::take(&mut self.has_gap));
+            self.last = event.sequence;
+            self.events.push_back(event);
+        }
     }
 }
 
@@ -180,7 +262,7 @@ fn come(
     pending: Box<dyn Pending>,
     timeout: Option<Duration>,
     at_end: AtEnd,
-) -> (Waits, Result<Vec<Come>, Error>) {
+) -> (Waits, Result<Vec<Come>, Trouble>) {
     match pending.ready(timeout, at_end) {
         Ok(true) => {}
         Ok(false) => {
@@ -207,7 +289,7 @@ fn come(
     match collect(see, |visit| pending.pick_up(visit)) {
         Ok((PickedUp::Waits(pending), _)) => (Some(pending), Ok(Vec::new())),
         Ok((_, events)) => (None, Ok(events.into_iter().flatten().collect())),
-        Err(error) => (None, Err(error)),
+        Err(error) => (None, Err(Trouble { error, has_ended: false })),
     }
 }
 

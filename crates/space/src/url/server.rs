@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use tupelo_client::{Server, Trust};
+use tupelo_client::{RECONNECT, Server, Trust};
 use tupelo_protocol::Endpoint;
 
 use super::{Address, Place, bytes, check_name, misuse};
@@ -41,7 +42,8 @@ pub(super) fn parse(
     check_name(url, name, example)?;
     let size_bytes = options.size_bytes;
     let token = options.token(&endpoint)?;
-    let server = Server { endpoint, trust: options.trust(url)?, token };
+    let reconnect = options.reconnect.unwrap_or(RECONNECT);
+    let server = Server { endpoint, trust: options.trust(url)?, token, reconnect };
     Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes, sync: None })
 }
 
@@ -50,6 +52,7 @@ pub(super) fn parse(
 struct Options<'u> {
     space: Option<&'u str>,
     size_bytes: Option<u64>,
+    reconnect: Option<Duration>,
     ca: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
@@ -69,14 +72,15 @@ impl<'u> Options<'u> {
                 let problem = format!("{url:?} has the option {option:?}");
                 let hint = match scheme {
                     "unix" => {
-                        "the options are the space, the size of a new one, and token_file, as in ?space=jobs&size=512M"
+                        "the options are the space, the size of a new one, reconnect_s and token_file, as in \
+                         ?space=jobs&size=512M"
                     }
                     "tls" => {
-                        "the options are the size of a new space, and the files ca, certificate, key and token_file, as in \
+                        "the options are the size of a new space, reconnect_s, and the files ca, certificate, key and token_file, as in \
                          ?size=512M&ca=/etc/tupelo/ca.pem"
                     }
                     _ => {
-                        "the options are the size of a new space, and token_file, as in ?size=512M"
+                        "the options are the size of a new space, reconnect_s and token_file, as in ?size=512M"
                     }
                 };
                 misuse(problem, hint)
@@ -86,6 +90,7 @@ impl<'u> Options<'u> {
             match (option, scheme) {
                 ("space", "unix") => parsed.space = Some(value),
                 ("size", _) => parsed.size_bytes = Some(bytes(value).ok_or_else(refused)?),
+                ("reconnect_s", _) => parsed.reconnect = Some(seconds(value).ok_or_else(refused)?),
                 ("ca", "tls") => parsed.ca = Some(path().ok_or_else(refused)?),
                 ("certificate", "tls") => parsed.certificate = Some(path().ok_or_else(refused)?),
                 ("key", "tls") => parsed.key = Some(path().ok_or_else(refused)?),
@@ -133,6 +138,16 @@ impl<'u> Options<'u> {
     }
 }
 
+/// Longest time for which a connection is made again: a day.
+const RECONNECT_S_MAX: f64 = 86_400.0;
+
+/// A time in seconds, from 0 on.
+fn seconds(text: &str) -> Option<Duration> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds: f64 = is_number.then(|| text.parse().ok()).flatten()?;
+    (0.0..=RECONNECT_S_MAX).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
 #[cfg(test)]
 mod tests {
     use tupelo_client::{Server, Trust};
@@ -177,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn a_url_says_how_long_a_connection_is_made_again() {
+        let reconnect_ms = |url| match Address::parse(url).unwrap().place {
+            Place::Server { server, .. } => server.reconnect.as_millis(),
+            place => panic!("{place:?}"),
+        };
+        assert_eq!(reconnect_ms("tcp://hub/jobs"), 60_000);
+        assert_eq!(reconnect_ms("tcp://hub/jobs?reconnect_s=0"), 0);
+        assert_eq!(reconnect_ms("unix:///t.sock?space=a&reconnect_s=2.5"), 2_500);
+    }
+
+    #[test]
     fn the_url_that_the_server_shows_is_understood() {
         for url in ["unix:///t.sock?space=jobs", "tcp://hub:7/jobs", "tls://[::1]:7/jobs"] {
             let Place::Server { server, name } = Address::parse(url).unwrap().place else {
@@ -193,6 +219,10 @@ mod tests {
             ("unix:///run/sock", "names no space"),
             ("unix:///run/sock?space=a/b", "without a slash"),
             ("unix:///run/sock?space=jobs&sise=1G", "&size=512M"),
+            ("tcp://hub/jobs?reconnect_s=-1", "reconnect_s"),
+            ("tcp://hub/jobs?reconnect_s=1e3", "reconnect_s"),
+            ("tcp://hub/jobs?reconnect_s=86401", "reconnect_s"),
+            ("tcp://hub/jobs?reconnect_s=", "reconnect_s"),
             ("tcp://hub", "names no space"),
             ("tcp://hub/", "names no space"),
             ("tcp://hub:x/jobs", "write tcp://hub:7667/jobs"),

@@ -1,0 +1,134 @@
+//! What the server may not have seen to yet, so that it can be said again over the next connection.
+//!
+//! Two cases. The server has the session still: all that has no answer is said again as it was, and what was said for good
+//! (that a tuple has arrived, that a request is given up) is said again until a later answer shows that it has arrived. Or
+//! the session is gone: then a request is said again only if that can not have a second effect; the others are told that
+//! nobody knows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tupelo_protocol::{Action, Fault, Operation, Reply, Request, Target, code};
+
+use crate::slot::{Sent, Slot};
+
+/// A frame as it is written.
+pub(crate) type Frame = Arc<Vec<u8>>;
+
+/// Bytes of the length in front of a frame.
+const LENGTH_BYTES: usize = 4;
+
+/// The content of a frame.
+pub(crate) fn content(frame: &Frame) -> &[u8] {
+    frame.get(LENGTH_BYTES..).unwrap_or_default()
+}
+
+/// The numbers of spaces in a new session, by those of the one before; or why there is none.
+pub(crate) type Numbers = HashMap<u32, Result<u32, Fault>>;
+
+/// What becomes of a request whose session is gone.
+pub(crate) enum Fate {
+    /// It is said again: these bytes.
+    Again(Frame),
+    /// Its caller is told this.
+    Fault(Fault),
+}
+
+/// All that a session which the server still has needs to be told again, in the order in which it was said.
+pub(crate) fn unanswered<'s>(
+    slots: impl Iterator<Item = &'s Slot>,
+    told: impl Iterator<Item = (u64, Frame)>,
+) -> Vec<Frame> {
+    let mut all: Vec<(u64, Frame)> = told.collect();
+    for slot in slots {
+        if let Some(sent) = slot.sent.as_ref().filter(|sent| !sent.has_last_answer) {
+            all.push((sent.sequence, Arc::clone(&sent.frame)));
+            // Behind the request that it is about, whenever it was said.
+            all.extend(slot.asked.iter().map(|asked| (sent.sequence, Arc::clone(asked))));
+        }
+    }
+    all.sort_by_key(|(sequence, _)| *sequence);
+    all.into_iter().map(|(_, frame)| frame).collect()
+}
+
+/// What becomes of a request in a new session. `is_same_server` says whether it is the server which had the one before: then it
+/// knows the keys of what has happened.
+pub(crate) fn fate(
+    sent: &Sent,
+    numbers: &Numbers,
+    is_same_server: bool,
+    lost: &Fault,
+) -> Result<Fate, Fault> {
+    let (frame, was_written) = (&sent.frame, sent.was_written);
+    let gone = |changes: bool| {
+        let flags = if changes && was_written { Fault::MAY_HAVE_HAPPENED } else { 0 };
+        Ok(Fate::Fault(lost.clone().with_flags(flags)))
+    };
+    let (id, on, key, operation) = match Request::read(content(frame))? {
+        Request::Do { id, on, key, operation } => (id, on, key, operation),
+        Request::Open { opened, .. } if opened.fresh && was_written => return gone(true),
+        Request::Remove { .. } if was_written => return gone(true),
+        _ => return Ok(Fate::Again(Arc::clone(frame))),
+    };
+    let Target::Space(number) = on else { return gone(operation.changes()) };
+    if !may_be_said_again(&operation, is_same_server, was_written) {
+        return gone(operation.changes());
+    }
+    match numbers.get(&number) {
+        Some(Ok(number)) => {
+            let mut again = Vec::with_capacity(frame.len() + 4);
+            Request::Do { id, on: Target::Space(*number), key, operation }.write(&mut again)?;
+            Ok(Fate::Again(Arc::new(again)))
+        }
+        Some(Err(fault)) => Ok(Fate::Fault(fault.clone())),
+        None => gone(operation.changes()),
+    }
+}
+
+/// Whether an operation in a space may be begun anew: no server has read it, or it changes nothing, or what it takes is back
+/// because its session is gone, or the server knows whether it has happened.
+const fn may_be_said_again(
+    operation: &Operation<'_>,
+    is_same_server: bool,
+    was_written: bool,
+) -> bool {
+    match operation {
+        // They name spaces by the numbers of the session that is gone.
+        Operation::Begin { .. } | Operation::Transfer { .. } => false,
+        _ if !was_written => true,
+        Operation::Find { action: Action::Take, .. } | Operation::Claim { .. } => true,
+        Operation::Put { .. } | Operation::Swap { .. } | Operation::Requeue { .. } => {
+            is_same_server
+        }
+        operation => !operation.changes(),
+    }
+}
+
+/// Whether what a request was answered ends with its session: a tuple that is held, or a claim.
+pub(crate) fn ends_with_session(request: &Frame, answer: &Reply<'_>) -> bool {
+    match answer {
+        Reply::Found { held: true, .. } => true,
+        Reply::Found { .. } => matches!(
+            Request::read(content(request)),
+            Ok(Request::Do { operation: Operation::Claim { .. }, .. })
+        ),
+        _ => false,
+    }
+}
+
+/// What the caller of a request is told whose session is gone.
+pub(crate) fn gone(address: &str) -> Fault {
+    let message = format!(
+        "the connection to the server at {address} was lost and made again, and what the call was about has ended with it"
+    );
+    let hint = "look whether it has happened, or begin again";
+    Fault::new(code::CONNECTION_LOST, message, Some(hint)).with_flags(Fault::SESSION_ENDED)
+}
+
+/// Whether a request is told that something has happened, instead of an answer.
+pub(crate) fn watches(frame: &Frame) -> bool {
+    matches!(
+        Request::read(content(frame)),
+        Ok(Request::Do { operation: Operation::Watch { .. } | Operation::Room, .. })
+    )
+}
