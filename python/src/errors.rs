@@ -56,8 +56,13 @@ pub(crate) fn from_space(py: Python<'_>, error: &Error, url: &str) -> PyErr {
     let hint =
         error.hint().map(|hint| hint.replace("`tupelo rm URL`", &format!("`tupelo rm {url}`")));
     let exception = make(py, class, &error.message(), hint.as_deref(), Some(url));
-    if matches!(error, Error::SpaceFull { may_pass: false, .. })
-        && let Err(why) = exception.value(py).setattr("may_pass", false)
+    let attribute = match error {
+        Error::SpaceFull { may_pass: false, .. } => Some(("may_pass", false)),
+        Error::ConnectionLost { may_have_happened: true, .. } => Some(("may_have_happened", true)),
+        _ => None,
+    };
+    if let Some((name, value)) = attribute
+        && let Err(why) = exception.value(py).setattr(name, value)
     {
         return why;
     }

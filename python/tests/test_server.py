@@ -180,7 +180,8 @@ def test_the_claim_of_a_killed_program_is_back_at_once_and_its_transaction_undon
 
 def test_a_claim_is_lost_and_a_transaction_aborted_with_the_server(tmp_path):
     path = str(tmp_path / "tupelo.sock")
-    with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
+    url = f"unix://{path}?space=jobs"
+    with server(path) as process, ts.connect(url, reconnect_s=0) as space:
         space.put("job", 1)
         claim = space.claim("job", int)
         transaction = space.transaction()
@@ -290,7 +291,8 @@ def test_no_server_is_connection_lost_with_what_to_type(tmp_path):
 
 def test_a_killed_server_ends_a_blocked_take_with_connection_lost(tmp_path):
     path = str(tmp_path / "tupelo.sock")
-    with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
+    url = f"unix://{path}?space=jobs"
+    with server(path) as process, ts.connect(url, reconnect_s=0) as space:
         threading.Timer(0.05, process.kill).start()
         with pytest.raises(ts.ConnectionLost, match="was lost"):
             space.take("job", int)
@@ -310,3 +312,51 @@ def test_ctrl_c_ends_a_call_that_a_stopped_server_does_not_answer(tmp_path):
         process.send_signal(signal.SIGCONT)
         # It was on its way; the connection goes on.
         assert space.take("job", int, timeout=60) == ("job", 1)
+
+
+def test_a_call_ends_with_its_timeout_though_a_stopped_server_says_nothing(tmp_path):
+    path = str(tmp_path / "tupelo.sock")
+    with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
+        future = space.take_future("future", int)
+        process.send_signal(signal.SIGSTOP)
+        ticks = []
+        ticker = threading.Timer(0.05, ticks.append, (1,))
+        ticker.start()
+        with pytest.raises(ts.Timeout):
+            space.take("job", int, timeout=0.1)
+        # Nor did the call keep others from running.
+        late = space.take_future("late", int)
+        ticker.join()
+        process.send_signal(signal.SIGCONT)
+        # What came while nobody waited any more is there.
+        space.put("job", 1)
+        space.put("future", 1)
+        space.put("late", 1)
+        assert space.take("job", int, timeout=60) == ("job", 1)
+        assert future.result(timeout=60) == ("future", 1)
+        assert late.result(timeout=60) == ("late", 1)
+
+
+def test_a_tuple_that_a_stopped_program_was_handed_goes_to_another_one(port):
+    """A program that is stopped in a take has what it is handed for the time of its session."""
+    url = port.replace("NAME", f"test-{next(NUMBERS)}")
+    program = (
+        "import tupelo as ts\n"
+        f"space = ts.connect({url!r}, reconnect_s=1)\n"
+        "future = space.take_future('job', int)\n"
+        "space.put('ready')\n"
+        "print(future.result(), flush=True)\n"
+    )
+    with (
+        ts.connect(url) as space,
+        subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        space.take("ready", timeout=60)
+        process.send_signal(signal.SIGSTOP)
+        space.put("job", 1)
+        assert space.take("job", int, timeout=60) == ("job", 1)
+        process.send_signal(signal.SIGCONT)
+        space.put("job", 2)
+        assert process.stdout.readline() == "('job', 2)\n"

@@ -86,9 +86,15 @@ class TupeloError(Exception):
 
 
 class ConnectionLost(TupeloError, ConnectionError):
-    """The connection to a server was lost, or there is none; the message says what was tried."""
+    """The connection to a server was lost, or there is none; the message says what was tried.
+
+    Attributes:
+        may_have_happened: whether the call may have had its effect: nobody knows whether it has. If
+            False, it has had none.
+    """
 
     code = "TUP-002"
+    may_have_happened = False
 
 
 class Timeout(TupeloError, TimeoutError):

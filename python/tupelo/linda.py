@@ -67,6 +67,7 @@ def connect(
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] | None = None,
+    reconnect_s: float | None = None,
     schema: Iterable[type] = (),
 ) -> Space:
     """Open a space as `tupelo.connect` does, with Linda's names for its verbs."""
@@ -79,5 +80,6 @@ def connect(
         tuples_max=tuples_max,
         when_full=when_full,
         objects=objects,
+        reconnect_s=reconnect_s,
         schema=schema,
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
+from time import monotonic, sleep
 
 from tupelo._native import Space, after_fork, flush_files, register, stays_behind
+from tupelo.errors import ConnectionLost
 from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
@@ -39,6 +41,7 @@ def connect(
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] | None = None,
+    reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: Literal["group", "none"] | None = None,
 ) -> Space:
@@ -76,6 +79,9 @@ def connect(
             returns at once, and the change is on disk soon after, as a rule within 50 ms. None, the
             default: as `?sync=` in the URL says, or else "group". A change that is in memory alone
             survives the end of all programs, but not of the machine (rule C4).
+        reconnect_s: how long a connection to a server that was lost is made again, in seconds; 0
+            ends calls at once. `?reconnect_s=5` in the URL is the same, and goes first. None, the
+            default: 60. A `mem://` or `shm://` space has no connection that could be lost.
 
     Returns:
         The space; a context manager that closes the connection.
@@ -105,6 +111,7 @@ def connect(
         tuples_max=tuples_max,
         when_full=when_full,
         objects=objects,
+        reconnect_s=reconnect_s,
         schema=schema,
         sync=sync,
     )
@@ -120,6 +127,7 @@ def open_as(
     tuples_max: int | None,
     objects: str | None,
     when_full: str | None = None,
+    reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: str | None = None,
 ) -> SpaceT:
@@ -137,6 +145,8 @@ def open_as(
     if not hasattr(schema, "__iter__"):
         message = f"schema has the type {type(schema).__name__}: give a list of classes"
         raise TypeError(message)
+    if reconnect_s is not None:
+        url = _with_reconnect_s(url, reconnect_s)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
     space = _recording(space_class)(
@@ -154,6 +164,27 @@ def open_as(
     if classes := tuple(schema):
         register(space, classes)
     return space
+
+
+RECONNECT_S_MAX = 86_400
+"""Longest time for which a connection is made again: a day."""
+
+
+def _with_reconnect_s(url: str, reconnect_s: float) -> str:
+    """Return the URL with the time in it, if it is one of a server and has none."""
+    if not isinstance(reconnect_s, int | float) or isinstance(reconnect_s, bool):
+        message = f"reconnect_s has the type {type(reconnect_s).__name__}: give seconds, or None"
+        raise TypeError(message)
+    if not 0 <= reconnect_s <= RECONNECT_S_MAX:
+        message = f"reconnect_s is {reconnect_s}: give 0 to {RECONNECT_S_MAX} seconds"
+        raise ValueError(message)
+    place, _, options = url.partition("?")
+    of_server = place.startswith(("unix://", "tcp://", "tls://"))
+    if not of_server or any(option.startswith("reconnect_s=") for option in options.split("&")):
+        return url
+    # Digits and a point: no exponent.
+    option = f"reconnect_s={reconnect_s:.9f}".rstrip("0").rstrip(".")
+    return f"{place}?{options}&{option}" if options else f"{place}?{option}"
 
 
 def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
@@ -193,17 +224,42 @@ def require_objects(objects: object) -> None:
 
 
 def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # noqa: FBT001
-    """Open the space that a pickled connection was to; it must still be there."""
-    objects = "pickle" if pickle else "strict"
-    return open_as(
-        space_class,
-        url,
-        create=False,
-        fresh=False,
-        size=None,
-        tuples_max=None,
-        objects=objects,
-    )
+    """Open the space that a pickled connection was to; it must still be there.
+
+    A server that is about to be started again is waited for, as by the connection that was pickled.
+    """
+    end = monotonic() + _reconnect_s(url)
+    while True:
+        try:
+            return open_as(
+                space_class,
+                url,
+                create=False,
+                fresh=False,
+                size=None,
+                tuples_max=None,
+                objects="pickle" if pickle else "strict",
+            )
+        except ConnectionLost:
+            if monotonic() >= end:
+                raise
+        sleep(PAUSE_S)
+
+
+RECONNECT_S = 60.0
+"""How long a connection that was lost is made again, unless the URL says otherwise."""
+
+PAUSE_S = 0.1
+"""Pause between two attempts to connect."""
+
+
+def _reconnect_s(url: str) -> float:
+    """Return how long a connection by this URL is made again."""
+    for option in url.partition("?")[2].split("&"):
+        name, _, value = option.partition("=")
+        if name == "reconnect_s":
+            return float(value)
+    return RECONNECT_S
 
 
 def _require(name: str, value: object, expected: type, what: str) -> None:

@@ -158,6 +158,7 @@ def connect(
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] | None = None,
+    reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: Literal["group", "none"] | None = None,
 ) -> Space:
@@ -173,6 +174,7 @@ def connect(
         tuples_max=tuples_max,
         when_full=when_full,
         objects=objects,
+        reconnect_s=reconnect_s,
         schema=schema,
         sync=sync,
     )

@@ -70,7 +70,8 @@ def connect(
     size: int | str | None = None,
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
-    objects: Literal["strict", "pickle"] = "pickle",
+    objects: Literal["strict", "pickle"] | None = None,
+    reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: Literal["group", "none"] | None = None,
 ) -> Space: ...

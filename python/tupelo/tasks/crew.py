@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
 from tupelo._native import end_with_parent
-from tupelo.errors import SpaceClosed, SpaceFull
+from tupelo.errors import ConnectionLost, SpaceClosed, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.serving import Server
@@ -458,11 +458,17 @@ def _tell_to_end(space: Space, queue: str, workers: int) -> bool:
     """Have so many workers end after their tasks; return whether there was room to tell them."""
     if workers == 0:
         return True
-    try:
-        space.put_all([(protocol.END, queue)] * workers, timeout=0)
-    except SpaceFull:
-        return False
-    return True
+    while True:
+        try:
+            space.put_all([(protocol.END, queue)] * workers, timeout=0)
+        except SpaceFull:
+            return False
+        except ConnectionLost as lost:
+            # More than enough of them do no harm: who ends the workers takes back what is left.
+            if not lost.may_have_happened:
+                raise
+        else:
+            return True
 
 
 FINISHED_AT, KILLED_AT = 20, 10

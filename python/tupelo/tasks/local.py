@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import wait
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from time import monotonic
 
 from tupelo._native import Space, is_same
-from tupelo.errors import RemoteError, SpaceNotFound, Timeout, TupeloError
+from tupelo.errors import (
+    ClaimLost,
+    ConnectionLost,
+    RemoteError,
+    SpaceNotFound,
+    Timeout,
+    TupeloError,
+)
 from tupelo.space import reconnect
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads, processors
@@ -35,6 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["LocalPool", "connection_like", "is_private"]
 
 POOL = "tupelo.pool"
+
+SERVED = ("unix://", "tcp://", "tls://")
+"""How the URLs begin of spaces whose claims end with a server."""
 
 A_WEEK_S = 7 * 24 * 3600.0
 """How long a program may be stopped until its tuples count as those of a dead one."""
@@ -76,7 +86,8 @@ class LocalPool:
         self.broken: RemoteError | None = None
         """Why there are no workers and will be none."""
         hint = how_to_look(space.url, self.queue) if keeps_dead else None
-        self.mailbox = Mailbox(space, f"{self.queue}/futures", hint=hint)
+        self.mailbox = Mailbox(space, f"{self.queue}/futures", hint=hint, on_look=self.keep_mark)
+        self._looked_at = monotonic()
         self.mailboxes = Mailboxes(space, self.queue)
         terms = Terms(self.queue, None, ttl_s, timeout_s, keeps_dead)
         self.crew: Crew
@@ -185,6 +196,25 @@ class LocalPool:
             )
             raise RuntimeError(message)
 
+    def keep_mark(self) -> None:
+        """See that the space says that this program lives: a server forgets it when it is killed.
+
+        Until then another pool in the space may take this one for that of a dead program.
+        """
+        if self._looked_at + LOOK_S > monotonic() or not self.space.url.startswith(SERVED):
+            return
+        self._looked_at = monotonic()
+        alive = self._alive
+        with suppress(ConnectionLost):  # the next look sees what has become of it
+            if alive is not None:
+                with suppress(ClaimLost):
+                    alive.extend()
+                    return
+                with suppress(ClaimLost):
+                    alive.__exit__(None, None, None)
+                self._alive = None
+            self._alive = _marked(self.space, self.queue)
+
     def _wait_for_answers(self) -> None:
         # A task is gone as soon as its answer is in the space, which is not yet in its future.
         wait(self.mailbox.due())
@@ -193,6 +223,7 @@ class LocalPool:
                 # Tasks that are being worked on count as well (rule O9).
                 self.space.wait_none(protocol.task_of(self.queue), timeout=LOOK_S)
             except Timeout:
+                self.keep_mark()
                 continue
             return
 
@@ -209,8 +240,12 @@ class LocalPool:
         discard_queue(self.space, self.queue)
         # A thread that waits in `finish` may come here, too, when another thread kills the pool.
         alive, self._alive = self._alive, None
-        if alive is not None:
+        if alive is None:
+            return
+        try:
             alive.__exit__(None, None, None)
+        except (ClaimLost, ConnectionLost):  # with the server that is there no more
+            self.space.discard(POOL, self.queue)
 
 
 def connection_like(space: Space) -> Space:
@@ -237,6 +272,15 @@ def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any
         if alive is not None:
             alive.__enter__()  # renewed from now on
             return queue, alive
+
+
+def _marked(space: Space, queue: str) -> Claim[Any] | None:
+    """Mark a queue again; None if somebody else has the mark in hands at the moment."""
+    space.put_if_absent(POOL, queue, unless=(POOL, queue))
+    alive = space.try_claim(POOL, queue, ttl=A_WEEK_S)
+    if alive is not None:
+        alive.__enter__()  # renewed from now on
+    return alive
 
 
 def _remove_those_of_the_dead(space: Space) -> None:

@@ -10,14 +10,13 @@ import os
 import secrets
 import threading
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from time import monotonic
 from typing import Any
 
 from tupelo import F
 from tupelo._native import is_announced, plain
-from tupelo.errors import Stalled, Timeout, TupeloError
+from tupelo.errors import ConnectionLost, Stalled, Timeout, TupeloError
 from tupelo.futures import PromptFuture, settle
 from tupelo.tasks import protocol
 from tupelo.tasks.discarding import withdrawn
@@ -121,6 +120,7 @@ class Mailbox:
         *,
         hint: str | None = None,
         is_public: bool = False,
+        on_look: Callable[[], object] | None = None,
     ) -> None:
         """Make up a name, if there is none.
 
@@ -129,11 +129,13 @@ class Mailbox:
             name: no other mailbox of the space may have it.
             hint: what to type when a task has failed.
             is_public: whether other programs do the tasks, if any does: `tupelo worker`.
+            on_look: called now and then while answers are due.
         """
         self.name = new_name() if name is None else name
         self.space = space
         self._hint = hint
         self._is_public = is_public
+        self._on_look = on_look
         self._pid = os.getpid()
         self._numbers = count()
         self._lock = threading.RLock()
@@ -180,7 +182,10 @@ class Mailbox:
         try:
             with self._lock:
                 self._due[number] = future
-            (put or partial(self.space.put, timeout=timeout_s))(*task.to_tuple())
+            if put is None:
+                self._put(task, timeout_s)
+            else:
+                put(*task.to_tuple())
         except BaseException:
             # Ctrl-C may come when the task is in the space already.
             if not self.withdraw(number):
@@ -194,6 +199,19 @@ class Mailbox:
                 self._forget(number)  # a worker has it, and its answer is dropped
             raise
         return future
+
+    def _put(self, task: Task, timeout_s: float | None) -> None:
+        """Put a task; once, also if a connection is lost and made again meanwhile."""
+        while True:
+            try:
+                self.space.put(*task.to_tuple(), timeout=timeout_s)
+            except ConnectionLost as lost:
+                if not lost.may_have_happened:
+                    raise
+                if not self._is_lost(plain(self.space), task.number):
+                    return
+            else:
+                return
 
     def submit_unanswered(
         self,
@@ -285,6 +303,8 @@ class Mailbox:
                     self._deliver(number, outcome, value)
                 if monotonic() >= look_at:
                     self._fail_lost()
+                    if self._on_look is not None:
+                        self._on_look()
                     look_at = monotonic() + LOOK_S
                 with self._lock:
                     if not self._due:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 
 from tupelo._native import Sent, claim_partly, like
-from tupelo.errors import ClaimLost, LimitExceeded, NotEncodable, SpaceFull
+from tupelo.errors import ClaimLost, ConnectionLost, LimitExceeded, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.failures import (
     described,
@@ -98,8 +98,13 @@ class Server:
                 with claim as fields:
                     self._work(claim, Task._make(fields[1:]))
             except ClaimLost:
-                # This process was stopped for longer than the time to live: another worker has the
-                # task, and no result of this one appears (rule K3).
+                # This process was stopped for longer than the time to live, or the server was
+                # started again: somebody else has the task, and nothing of what was done here
+                # appears (rule K3).
+                continue
+            except ConnectionLost:
+                # The task has its answer, or is another's. If there is no connection any more, the
+                # next claim says so.
                 continue
             finally:
                 self.is_busy = False

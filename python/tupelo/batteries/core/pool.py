@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tupelo.batteries import checks
 from tupelo.batteries.progress import Bar
-from tupelo.errors import RemoteError, SpaceFull, Timeout
+from tupelo.errors import ConnectionLost, RemoteError, SpaceFull, Timeout
 from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes, processors
@@ -288,6 +288,7 @@ class Mapping:
         """
         self._pool.require_own()
         while True:
+            self._pool.keep_mark()
             if self._to_raise is not None:
                 # Not raised again at the end of the block, nor are the later failures.
                 self._failures.told(self._own_failures)
@@ -441,12 +442,32 @@ class Mapping:
         while some:
             # Also where puts wait for room: room comes with the answers, which are taken here.
             try:
-                return await self._verbs.put_all([task.to_tuple() for task in some], timeout=0)
+                return await self._put_all(some, timeout=0)
             except SpaceFull:
                 some = some[: len(some) // 2]
         if self._out:
             return 0
-        return await self._verbs.put_all([tasks[0].to_tuple()])
+        return await self._put_all(tasks[:1])
+
+    async def _put_all(self, tasks: list[Task], **options: Any) -> int:
+        """Put tasks; once, also if a connection is lost and made again meanwhile."""
+        while True:
+            try:
+                return await self._verbs.put_all([task.to_tuple() for task in tasks], **options)
+            except ConnectionLost as lost:
+                if not lost.may_have_happened:
+                    raise
+                if await self._is_there(tasks[0]):
+                    return len(tasks)
+
+    async def _is_there(self, task: Task) -> bool:
+        """Whether a task or its answer is in the space: then so are all that were put with it."""
+        try:
+            await self._verbs.wait_none(protocol.tasks_from(self._mailbox, task.number), timeout=0)
+        except Timeout:
+            return True
+        # Only now: a task goes when its answer comes.
+        return await self._verbs.count(protocol.answer_to(self._mailbox, task.number)) > 0
 
     def _ahead(self) -> int:
         """Count the tasks that were given out and are not answered, or whose turn it is not."""
