@@ -10,7 +10,7 @@ import pytest
 from serving import server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
-LINES = re.findall(r"^ {4}(curl .*)$", PAGE, re.MULTILINE)
+LINES = re.findall(r"^ {4}((?:claim=\$\()?curl .*)$", PAGE, re.MULTILINE)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the lines of the page call curl")
@@ -26,11 +26,12 @@ def test_the_lines_of_the_page_do_what_it_says():
             ).stdout
             for line in LINES
         ]
-    put, taken, spaces, figures = printed
-    assert f"`{put.strip()}`" in PAGE
-    assert f"`{taken.strip()}`" in PAGE
+    put, taken, _, done, scanned, spaces, figures = printed
+    for answer in (put, taken, done):
+        assert f"`{answer.strip()}`" in PAGE
+    assert scanned == '{"tuple":["done",8]}\n'
     assert json.loads(spaces) == {"spaces": ["jobs"]}
-    assert 'tupelo_shape_takes_total{space="jobs",shape="(str, int)"} 1' in figures
+    assert 'tupelo_shape_takes_total{space="jobs",shape="(str, int)"} 2' in figures
 
 
 def test_every_verb_of_the_description_is_on_the_page():

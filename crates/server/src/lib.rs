@@ -130,6 +130,8 @@ struct Shared {
     spaces: Spaces,
     clients: RefCell<Clients>,
     sessions: Sessions,
+    /// What was claimed over HTTP.
+    http_claims: http::Claims,
     /// What is read at a time. One for all: a connection that waits has none.
     buffer: RefCell<Box<[u8]>>,
 }
@@ -167,7 +169,8 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
         let tokens = RefCell::new(tokens.map(Rc::new));
         let sessions = Sessions::new().map_err(system("there is no number made by chance"))?;
         let clients = RefCell::default();
-        let shared = Rc::new(Shared { tokens, spaces, clients, sessions, buffer });
+        let http_claims = http::Claims::default();
+        let shared = Rc::new(Shared { tokens, spaces, clients, sessions, http_claims, buffer });
         for name in &settings.spaces {
             shared.spaces.make(name)?;
         }
@@ -225,4 +228,5 @@ async fn accept_until_ended(
     // Each connection has a receiver for as long as it is open.
     let _ = tokio::time::timeout(DRAIN, ending.closed()).await;
     shared.sessions.end_all();
+    shared.http_claims.end_all();
 }

@@ -9,6 +9,7 @@ use hyper::body::{Bytes, Frame, SizeHint};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::{Value as Json, json};
+use tokio::sync::mpsc;
 use tupelo_protocol::{Fault, Tuples, code};
 
 use super::caller::Caller;
@@ -17,8 +18,16 @@ use super::exchange::Exchange;
 /// The body of an answer. What it shows is the client's as soon as the body is on its way to a client that is there, and
 /// else goes back.
 pub(super) struct Body {
-    bytes: Option<Bytes>,
+    content: Content,
     exchange: Option<(Exchange, Rc<Caller>)>,
+}
+
+/// What a body says.
+enum Content {
+    /// This, once.
+    Whole(Option<Bytes>),
+    /// What comes, until nothing comes any more.
+    Stream(mpsc::Receiver<Bytes>),
 }
 
 impl hyper::body::Body for Body {
@@ -27,9 +36,16 @@ impl hyper::body::Body for Body {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(bytes) = self.bytes.take() else { return Poll::Ready(None) };
+        let bytes = match &mut self.content {
+            Content::Whole(bytes) => bytes.take(),
+            Content::Stream(parts) => match parts.poll_recv(context) {
+                Poll::Ready(part) => return Poll::Ready(part.map(|part| Ok(Frame::data(part)))),
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        let Some(bytes) = bytes else { return Poll::Ready(None) };
         if let Some((exchange, caller)) = self.exchange.take()
             && !caller.is_gone()
         {
@@ -39,11 +55,16 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
+        matches!(self.content, Content::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        match &self.content {
+            Content::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Content::Stream(_) => SizeHint::default(),
+        }
     }
 }
 
@@ -53,8 +74,16 @@ pub(super) fn of(
     kind: &'static str,
     bytes: impl Into<Bytes>,
 ) -> Response<Body> {
-    let mut response = Response::new(Body { bytes: Some(bytes.into()), exchange: None });
+    let content = Content::Whole(Some(bytes.into()));
+    let mut response = Response::new(Body { content, exchange: None });
     *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// An answer of what comes, of this kind of content.
+pub(super) fn stream(kind: &'static str, parts: mpsc::Receiver<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body { content: Content::Stream(parts), exchange: None });
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
@@ -64,13 +93,12 @@ pub(super) fn json(status: StatusCode, content: &Json) -> Response<Body> {
     of(status, "application/json", format!("{content}\n"))
 }
 
-/// An answer of JSON, with which what `exchange` was given becomes the client's.
+/// An answer with which what `exchange` was given becomes the client's.
 pub(super) fn acknowledging(
-    content: &Json,
+    mut response: Response<Body>,
     exchange: Exchange,
     caller: Rc<Caller>,
 ) -> Response<Body> {
-    let mut response = json(StatusCode::OK, content);
     response.body_mut().exchange = Some((exchange, caller));
     response
 }
@@ -105,6 +133,7 @@ fn status(fault: &Fault) -> StatusCode {
     match fault.code.as_str() {
         "TUP-001" | "TUP-004" | "TUP-019" | code::PROTOCOL => StatusCode::BAD_REQUEST,
         "TUP-006" => StatusCode::FORBIDDEN,
+        "TUP-007" => StatusCode::GONE,
         "TUP-013" => StatusCode::NOT_FOUND,
         "TUP-005" => StatusCode::INSUFFICIENT_STORAGE,
         code::LIMIT_EXCEEDED | "TUP-018" => StatusCode::PAYLOAD_TOO_LARGE,

@@ -7,7 +7,7 @@ use tupelo::{Order, Template, Tuple, WhenFull, with_all_tuples};
 use tupelo_protocol::{Action, Amount, Fault, Operation, PutTerms, TemplateBytes, Tuples};
 
 /// Longest time that a request may wait: whatever is between client and server gives up before.
-const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
+pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
 
 /// A verb of a space, as it stands in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,11 +61,7 @@ pub(super) struct Asked {
 impl Asked {
     /// Understands the body of a request.
     pub(super) fn read(verb: Verb, body: &str) -> Result<Self, Fault> {
-        let body = tupelo_json::parse(body).map_err(|why| bad(why, EXPECTED))?;
-        let Json::Object(mut body) = body else {
-            return Err(bad("the body is no object".to_owned(), EXPECTED));
-        };
-        require_keys(&body, verb.keys())?;
+        let mut body = object(body, verb.keys())?;
         let mut asked = Self::default();
         match verb {
             Verb::Put => asked.read_put(&mut body)?,
@@ -77,14 +73,7 @@ impl Asked {
             Verb::Take | Verb::Read => {
                 asked.template = Some(template(&mut body, "template")?);
                 asked.order = order(body.remove("order"))?;
-                asked.timeout = seconds(&mut body, "timeout_s")?;
-                if let Some(timeout) = asked.timeout.filter(|timeout| *timeout > TIMEOUT_MAX) {
-                    let problem = format!("timeout_s is {}", timeout.as_secs());
-                    return Err(bad(
-                        problem,
-                        "a request waits for up to 3600 s: ask again after that",
-                    ));
-                }
+                asked.timeout = timeout(&mut body)?;
             }
             Verb::TakeAll | Verb::ReadAll => {
                 asked.template = Some(template(&mut body, "template")?);
@@ -95,23 +84,22 @@ impl Asked {
         Ok(asked)
     }
 
+    /// Understands the body of a put that has a tuple in each line.
+    pub(super) fn read_lines(verb: Verb, body: &str) -> Result<Self, Fault> {
+        if verb != Verb::Put {
+            return Err(bad("the body is lines of JSON".to_owned(), "put alone takes these"));
+        }
+        let lines = body.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let tuples = lines.map(|(index, line)| {
+            let why = |why| bad(format!("line {}: {why}", index + 1), EXPECTED);
+            tupelo_json::tuple(line).map_err(why)
+        });
+        let tuples = tuples.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { tuples: encoded(&tuples)?, ..Self::default() })
+    }
+
     fn read_put(&mut self, body: &mut Map<String, Json>) -> Result<(), Fault> {
-        let tuples = match body.remove("tuples") {
-            None => vec![one_tuple(body)?],
-            Some(_) if body.contains_key("tuple") || body.contains_key("entry") => {
-                return Err(bad("the body has tuples, and a tuple".to_owned(), EXPECTED));
-            }
-            Some(Json::Array(tuples)) => tuples
-                .into_iter()
-                .enumerate()
-                .map(|(index, tuple)| {
-                    let why = |why| bad(format!("tuple {index}: {why}"), EXPECTED);
-                    tupelo_json::to_tuple(tuple).map_err(why)
-                })
-                .collect::<Result<_, _>>()?,
-            Some(_) => return Err(bad("tuples is no list".to_owned(), EXPECTED)),
-        };
-        self.tuples = encoded(&tuples)?;
+        self.tuples = encoded(&all_tuples(body)?)?;
         let lease = seconds(body, "lease_s")?;
         let after = seconds(body, "after_s")?;
         self.terms = PutTerms { lease, after };
@@ -190,7 +178,7 @@ impl Limits {
 const POLICIES: [WhenFull; 3] = [WhenFull::Error, WhenFull::Wait, WhenFull::DropOldest];
 const EXPECTED: &str = "as in {\"tuple\": [\"job\", 7]} or {\"template\": [\"job\", {\"$formal\": \":int\"}]}; docs/http.md has all of it";
 
-fn bad(problem: String, hint: &str) -> Fault {
+pub(super) fn bad(problem: String, hint: &str) -> Fault {
     Fault::new("TUP-019", problem, Some(hint))
 }
 
@@ -203,6 +191,45 @@ fn require_keys(body: &Map<String, Json>, known: &[&str]) -> Result<(), Fault> {
     })
 }
 
+/// The object that a body is, with some of these keys.
+pub(super) fn object(body: &str, keys: &[&str]) -> Result<Map<String, Json>, Fault> {
+    let body = tupelo_json::parse(body).map_err(|why| bad(why, EXPECTED))?;
+    let Json::Object(body) = body else {
+        return Err(bad("the body is no object".to_owned(), EXPECTED));
+    };
+    require_keys(&body, keys)?;
+    Ok(body)
+}
+
+/// The tuples of a body: one, or several as `tuples`.
+pub(super) fn all_tuples(body: &mut Map<String, Json>) -> Result<Vec<Tuple>, Fault> {
+    match body.remove("tuples") {
+        None => Ok(vec![one_tuple(body)?]),
+        Some(_) if body.contains_key("tuple") || body.contains_key("entry") => {
+            Err(bad("the body has tuples, and a tuple".to_owned(), EXPECTED))
+        }
+        Some(Json::Array(tuples)) => tuples
+            .into_iter()
+            .enumerate()
+            .map(|(index, tuple)| {
+                let why = |why| bad(format!("tuple {index}: {why}"), EXPECTED);
+                tupelo_json::to_tuple(tuple).map_err(why)
+            })
+            .collect(),
+        Some(_) => Err(bad("tuples is no list".to_owned(), EXPECTED)),
+    }
+}
+
+/// How long a request waits; `None`: not at all.
+pub(super) fn timeout(body: &mut Map<String, Json>) -> Result<Option<Duration>, Fault> {
+    let timeout = seconds(body, "timeout_s")?;
+    if let Some(timeout) = timeout.filter(|timeout| *timeout > TIMEOUT_MAX) {
+        let problem = format!("timeout_s is {}", timeout.as_secs());
+        return Err(bad(problem, "a request waits for up to 3600 s: ask again after that"));
+    }
+    Ok(timeout)
+}
+
 /// The one tuple of a body: as `tuple`, or of an entry as `entry`.
 fn one_tuple(body: &mut Map<String, Json>) -> Result<Tuple, Fault> {
     let parts = ["tuple", "entry"].map(|key| body.remove_entry(key));
@@ -213,12 +240,12 @@ fn one_tuple(body: &mut Map<String, Json>) -> Result<Tuple, Fault> {
     tupelo_json::to_tuple(Json::Object(object)).map_err(|why| bad(why, EXPECTED))
 }
 
-fn encoded(tuples: &[Tuple]) -> Result<Vec<u8>, Fault> {
+pub(super) fn encoded(tuples: &[Tuple]) -> Result<Vec<u8>, Fault> {
     Ok(with_all_tuples(tuples, |tuples| Tuples::encode(tuples.iter().copied()))??)
 }
 
 /// The template that the body has under this key, with the condition for it.
-fn template(body: &mut Map<String, Json>, key: &str) -> Result<Vec<u8>, Fault> {
+pub(super) fn template(body: &mut Map<String, Json>, key: &str) -> Result<Vec<u8>, Fault> {
     let json = body.remove(key).ok_or_else(|| bad(format!("the body has no {key}"), EXPECTED))?;
     let condition = match body.remove("where") {
         None => None,
@@ -232,7 +259,7 @@ fn template(body: &mut Map<String, Json>, key: &str) -> Result<Vec<u8>, Fault> {
     Ok(template.encode()?)
 }
 
-fn order(given: Option<Json>) -> Result<Order, Fault> {
+pub(super) fn order(given: Option<Json>) -> Result<Order, Fault> {
     let Some(given) = given else { return Ok(Order::default()) };
     let by_field = |name: &str| {
         let field = given.as_object().filter(|object| object.len() == 1)?.get(name)?;
@@ -255,7 +282,7 @@ fn order(given: Option<Json>) -> Result<Order, Fault> {
     })
 }
 
-fn seconds(body: &mut Map<String, Json>, key: &str) -> Result<Option<Duration>, Fault> {
+pub(super) fn seconds(body: &mut Map<String, Json>, key: &str) -> Result<Option<Duration>, Fault> {
     let Some(given) = body.remove(key) else { return Ok(None) };
     let duration = given.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.map(Some).ok_or_else(|| {
@@ -263,7 +290,7 @@ fn seconds(body: &mut Map<String, Json>, key: &str) -> Result<Option<Duration>, 
     })
 }
 
-fn whole(body: &mut Map<String, Json>, key: &str) -> Result<Option<u64>, Fault> {
+pub(super) fn whole(body: &mut Map<String, Json>, key: &str) -> Result<Option<u64>, Fault> {
     let Some(given) = body.remove(key) else { return Ok(None) };
     given
         .as_u64()

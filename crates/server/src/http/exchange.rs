@@ -1,6 +1,6 @@
 //! One request of a client that comes over HTTP, through a session as all clients have one.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::session::Session;
 
 /// Bytes of the length in front of a frame.
 const LENGTH_BYTES: usize = 4;
-/// The numbers of the two requests that a client over HTTP makes.
+/// The numbers of the first two requests that a client over HTTP makes.
 const OPEN: u64 = 0;
 const ASK: u64 = 1;
 
@@ -26,6 +26,8 @@ pub(super) struct Exchange {
     session: Rc<Session>,
     frames: RefCell<Frames>,
     space: u32,
+    /// The number of the last request.
+    last: Cell<u64>,
 }
 
 impl Exchange {
@@ -39,7 +41,7 @@ impl Exchange {
         let client = key.and_then(|key| u64::try_from(key.0 >> 64).ok());
         let session = Session::new(shared, Rc::clone(principal), client);
         let frames = RefCell::new(Frames::new(FRAME_BYTES_MAX));
-        let mut exchange = Self { session, frames, space: 0 };
+        let mut exchange = Self { session, frames, space: 0, last: Cell::new(ASK) };
         exchange.send(&Request::Open { id: OPEN, opened })?;
         exchange.space = exchange
             .answered(|reply| match reply {
@@ -54,19 +56,60 @@ impl Exchange {
     /// never), or the server ends. Returns the request too, if its tuples are held until it acknowledges them.
     pub(super) async fn ask<R>(
         &self,
+        asked: (&Operation<'_>, Option<Key>),
+        timeout: Option<Duration>,
+        ended: watch::Receiver<()>,
+        show: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        self.say((ASK, Target::Space(self.space)), asked)?;
+        self.hear(ASK, timeout, ended, show).await
+    }
+
+    /// As [`ask`](Self::ask), of what that has left open, and without an end.
+    pub(super) async fn ask_of_kept<R>(
+        &self,
+        operation: &Operation<'_>,
+        ended: watch::Receiver<()>,
+        show: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        let id = self.say_to_kept(operation)?;
+        self.hear(id, None, ended, show).await
+    }
+
+    /// As [`ask_of_kept`](Self::ask_of_kept), for what is answered at once.
+    pub(super) fn ask_now(&self, operation: &Operation<'_>) -> Result<(), Fault> {
+        self.say_to_kept(operation)?;
+        self.answered(|reply| match reply {
+            Reply::Refused { fault, .. } => Err(fault),
+            _ => Ok(()),
+        })?
+        .unwrap_or_else(|| Err(unanswered()))
+    }
+
+    fn say_to_kept(&self, operation: &Operation<'_>) -> Result<u64, Fault> {
+        let id = self.last.get() + 1;
+        self.last.set(id);
+        self.say((id, Target::Kept { request: ASK, at: 0 }), (operation, None))?;
+        Ok(id)
+    }
+
+    fn say(
+        &self,
+        (id, on): (u64, Target),
         (operation, key): (&Operation<'_>, Option<Key>),
+    ) -> Result<(), Fault> {
+        // Without a key of the client's: nobody sends this one again.
+        let key = operation.changes().then(|| key.unwrap_or(Key(u128::from(id))));
+        self.send(&Request::Do { id, on, key, operation: *operation })
+    }
+
+    async fn hear<R>(
+        &self,
+        id: u64,
         timeout: Option<Duration>,
         mut ended: watch::Receiver<()>,
         mut show: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
-        // Without a key of the client's: nobody sends this one again.
-        let key = operation.changes().then(|| key.unwrap_or(Key(u128::from(ASK))));
-        self.send(&Request::Do {
-            id: ASK,
-            on: Target::Space(self.space),
-            key,
-            operation: *operation,
-        })?;
         let mut deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let answered = self.answered(|reply| match reply {
@@ -90,8 +133,24 @@ impl Exchange {
             }
             // Its last answer is due at once.
             deadline = None;
-            self.send(&Request::End { id: ASK })?;
+            self.send(&Request::End { id })?;
         }
+    }
+
+    /// Begins a subscription or a scan, of which is asked from then on.
+    pub(super) fn leave_open(&self, operation: &Operation<'_>) -> Result<(), Fault> {
+        self.say((ASK, Target::Space(self.space)), (operation, None))?;
+        self.answered(|reply| match reply {
+            Reply::Refused { fault, .. } => Err(fault),
+            _ => Ok(()),
+        })?
+        .unwrap_or_else(|| Err(unanswered()))
+    }
+
+    /// What was answered is not wanted: it is back as if it had not been asked for.
+    pub(super) fn give_up(&self) {
+        // A request that makes sense is not refused.
+        let _ = self.send(&Request::Cancel { id: ASK });
     }
 
     /// What was answered has arrived.

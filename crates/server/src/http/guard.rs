@@ -7,8 +7,8 @@ use hyper::header::{CONTENT_TYPE, HOST, ORIGIN};
 use hyper::{HeaderMap, Method};
 use tupelo_protocol::{Fault, Host};
 
-/// What a request has to be called that has a body.
-const JSON: &str = "application/json";
+/// What a request has to be called that has a body: JSON, or a line of JSON for each tuple.
+const JSON: [&str; 2] = ["application/json", super::lines::KIND];
 
 /// Why a request is not served.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn check(method: &Method, headers: &HeaderMap, host: IpAddr) -> Resul
     if *method == Method::POST || *method == Method::PUT {
         let given = text(CONTENT_TYPE).unwrap_or_default();
         let kind = given.split(';').next().unwrap_or_default().trim();
-        if !kind.eq_ignore_ascii_case(JSON) {
+        if !JSON.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
             let problem = format!("the body is called {given:?}, and only JSON is read");
             let hint = "send the header Content-Type: application/json, as in curl --json '{\"tuple\": [\"job\", 7]}'";
             return Err(Refused::NotJson(fault(problem, hint)));

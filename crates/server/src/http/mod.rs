@@ -7,8 +7,11 @@
 mod answer;
 mod asked;
 mod caller;
+mod claims;
+mod events;
 mod exchange;
 mod guard;
+mod lines;
 mod metrics;
 mod routes;
 
@@ -25,6 +28,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use caller::Caller;
+pub(crate) use claims::Claims;
 
 use crate::Shared;
 

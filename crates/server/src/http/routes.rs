@@ -7,18 +7,21 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tupelo_protocol::{Fault, Key, Opened, Reply, code};
+use tupelo_protocol::{Fault, Key, Opened, Operation, Reply, TemplateBytes, code};
 
 use super::answer::{self, Body, acknowledging, error, not_allowed, refused, unauthorized};
 use super::asked::{Asked, Limits, VERBS, Verb};
 use super::caller::Caller;
+use super::claims::{self, Claims};
+use super::events;
 use super::exchange::Exchange;
 use super::guard::{self, Refused};
+use super::lines;
 use super::metrics;
 use crate::Shared;
 use crate::rights::{Principal, Right};
@@ -66,6 +69,20 @@ pub(super) async fn answer(
         (&Method::PUT, ["v1", "spaces", name]) => asking.make(name, body).await,
         (&Method::DELETE, ["v1", "spaces", name]) => asking.remove(name),
         (_, ["v1", "spaces", _]) => not_allowed("PUT, DELETE"),
+        (&Method::POST, ["v1", "spaces", name, "claim"]) => asking.claim(name, body).await,
+        (&Method::GET, ["v1", "spaces", name, "scan"]) => {
+            asking.scan(name, head.uri.query().unwrap_or_default())
+        }
+        (&Method::GET, ["v1", "spaces", name, "events"]) => {
+            asking.events(name, head.uri.query().unwrap_or_default())
+        }
+        (_, ["v1", "spaces", _, "events" | "scan"]) => not_allowed("GET"),
+        (&Method::POST, ["v1", "claims", id, end @ ("done" | "fail" | "renew")]) => {
+            asking.settle((id, end), body).await
+        }
+        (_, ["v1", "spaces", _, "claim"] | ["v1", "claims", _, "done" | "fail" | "renew"]) => {
+            not_allowed("POST")
+        }
         (method, ["v1", "spaces", name, verb]) => match verb_of(verb) {
             None => not_found(path),
             Some(_) if *method != Method::POST => not_allowed("POST"),
@@ -92,13 +109,18 @@ fn verb_of(name: &str) -> Option<Verb> {
 
 fn not_found(path: &str) -> Response<Body> {
     let verbs: Vec<_> = VERBS.iter().map(|(name, _)| *name).collect();
-    let hint = format!("POST /v1/spaces/NAME/VERB, where VERB is {}", verbs.join(", "));
+    let hint = format!("POST /v1/spaces/NAME/VERB, where VERB is {}, claim", verbs.join(", "));
     let problem = format!("there is no path {path:?}");
     error(StatusCode::NOT_FOUND, &Fault::new(code::PROTOCOL, problem, Some(&hint)))
 }
 
 /// The name of a space, as it stands in a path.
 fn name_of(part: &str) -> Result<String, Fault> {
+    decoded(part).ok_or_else(|| no_name(part))
+}
+
+/// A text that is percent-encoded; `None` if it is not.
+pub(super) fn decoded(part: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.bytes();
     while let Some(byte) = rest.next() {
@@ -108,9 +130,9 @@ fn name_of(part: &str) -> Result<String, Fault> {
         }
         let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
         let byte = digit().zip(digit()).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
-        bytes.push(byte.ok_or_else(|| no_name(part))?);
+        bytes.push(byte?);
     }
-    String::from_utf8(bytes).map_err(|_| no_name(part))
+    String::from_utf8(bytes).ok()
 }
 
 fn no_name(part: &str) -> Fault {
@@ -158,6 +180,63 @@ impl Asking<'_> {
         answer::json(StatusCode::OK, &json!({ "spaces": names }))
     }
 
+    async fn claim(&self, name: &str, body: Incoming) -> Response<Body> {
+        let claimed = async {
+            let name = name_of(name)?;
+            let asked = claims::Asked::read(&text_of(body).await?)?;
+            let exchange = Exchange::open((self.shared, &self.principal), as_it_is(&name), None)?;
+            let (operation, ended) = (asked.operation(), self.ended.clone());
+            let asking = exchange.ask((&operation, None), asked.timeout, ended, claims::content);
+            let content = tokio::select! {
+                content = asking => content?,
+                () = self.caller.gone() => return Err(Fault::protocol("the client has gone")),
+            };
+            let Some(content) = content else { return Ok(json!({ "tuple": null })) };
+            if self.caller.is_gone() {
+                exchange.give_up();
+                return Err(Fault::protocol("the client has gone"));
+            }
+            Claims::keep(self.shared, &self.principal, (exchange, asked.ttl), content)
+        };
+        let claimed = claimed.await;
+        claimed.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
+    }
+
+    async fn settle(&self, (id, end): (&str, &str), body: Incoming) -> Response<Body> {
+        let settled = match text_of(body).await {
+            Ok(body) => self.shared.http_claims.settle(&self.principal, (id, end), &body),
+            Err(fault) => Err(fault),
+        };
+        settled.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
+    }
+
+    fn scan(&self, name: &str, query: &str) -> Response<Body> {
+        let scanned = name_of(name).and_then(|name| {
+            let template = lines::template_of(query)?;
+            let exchange = Exchange::open((self.shared, &self.principal), as_it_is(&name), None)?;
+            exchange
+                .leave_open(&Operation::Scan { template: TemplateBytes::of_encoding(&template) })?;
+            Ok(exchange)
+        });
+        match scanned {
+            Ok(exchange) => lines::stream(exchange, Rc::clone(self.caller), self.ended.clone()),
+            Err(fault) => refused(&fault),
+        }
+    }
+
+    fn events(&self, name: &str, query: &str) -> Response<Body> {
+        let listened = name_of(name).and_then(|name| {
+            let terms = events::Terms::read(query)?;
+            let exchange = Exchange::open((self.shared, &self.principal), as_it_is(&name), None)?;
+            exchange.leave_open(&terms.operation())?;
+            Ok(exchange)
+        });
+        match listened {
+            Ok(exchange) => events::stream(exchange, Rc::clone(self.caller), self.ended.clone()),
+            Err(fault) => refused(&fault),
+        }
+    }
+
     async fn make(&self, name: &str, body: Incoming) -> Response<Body> {
         let made = async {
             let name = name_of(name)?;
@@ -193,16 +272,12 @@ impl Asking<'_> {
             let name = name_of(name)?;
             let body = text_of(body).await?;
             let key = key_of((&name, verb, &body), headers)?;
-            let asked = Asked::read(verb, &body)?;
-            let opened = Opened {
-                name: &name,
-                create: true,
-                fresh: false,
-                size_bytes: None,
-                tuples_max: None,
-                when_full: tupelo::WhenFull::default(),
+            let asked = if lines::is_kind_of(headers, CONTENT_TYPE) {
+                Asked::read_lines(verb, &body)?
+            } else {
+                Asked::read(verb, &body)?
             };
-            let exchange = Exchange::open((self.shared, &self.principal), opened, key)?;
+            let exchange = Exchange::open((self.shared, &self.principal), as_it_is(&name), key)?;
             let (operation, ended) = (asked.operation(verb), self.ended.clone());
             let asking =
                 exchange.ask((&operation, key), asked.timeout, ended, |reply| content(verb, reply));
@@ -213,9 +288,28 @@ impl Asking<'_> {
             Ok((answer, exchange))
         };
         match operated.await {
-            Ok((content, exchange)) => acknowledging(&content, exchange, Rc::clone(self.caller)),
+            Ok((content, exchange)) => {
+                let whole = if lines::is_kind_of(headers, ACCEPT) {
+                    lines::answer(&content)
+                } else {
+                    answer::json(StatusCode::OK, &content)
+                };
+                acknowledging(whole, exchange, Rc::clone(self.caller))
+            }
             Err(fault) => refused(&fault),
         }
+    }
+}
+
+/// A space, which is made if there is none.
+fn as_it_is(name: &str) -> Opened<'_> {
+    Opened {
+        name,
+        create: true,
+        fresh: false,
+        size_bytes: None,
+        tuples_max: None,
+        when_full: tupelo::WhenFull::default(),
     }
 }
 

@@ -11,25 +11,25 @@ use tupelo_server::rights::add;
 use tupelo_server::{Endpoint, Engine, Host, Settings};
 
 /// A server, and a space of it that is this test's.
-struct Http {
-    served: Served,
+pub(crate) struct Http {
+    pub(crate) served: Served,
     port: u16,
 }
 
 /// An answer.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    text: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) text: String,
 }
 
 impl Answer {
-    fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The code and the hint of a refusal with this status.
-    fn refusal(&self, status: u16) -> (String, String) {
+    pub(crate) fn refusal(&self, status: u16) -> (String, String) {
         assert_eq!(self.status, status, "{self:?}");
         let error = &self.json()["error"];
         let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
@@ -38,11 +38,11 @@ impl Answer {
 }
 
 impl Http {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(settings(Engine::Mem))
     }
 
-    fn with(settings: Settings) -> Self {
+    pub(crate) fn with(settings: Settings) -> Self {
         let host = Host { name: "127.0.0.1".into(), port: 0 };
         let endpoints = vec![Endpoint::Http(host)];
         let served = Served::with(Settings { endpoints, ..settings });
@@ -50,31 +50,46 @@ impl Http {
         Self { served, port }
     }
 
+    /// Posts a body of lines.
+    pub(crate) fn post_lines(&self, path: &str, lines: &str) -> Answer {
+        answer(self.send_as("application/x-ndjson", "POST", path, ("", lines)))
+    }
+
     /// Sends a request, and nothing more.
-    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+        self.send_as("application/json", method, path, (headers, body))
+    }
+
+    fn send_as(
+        &self,
+        kind: &str,
+        method: &str,
+        path: &str,
+        (headers, body): (&str, &str),
+    ) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         // So that a server that never answers is a failure, and no hang.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {kind}\r\n\
              Content-Length: {length}\r\n{headers}\r\n{body}"
         )
         .unwrap();
         stream
     }
 
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         answer(self.send(method, path, headers, body))
     }
 
-    fn path(&self, verb: &str) -> String {
+    pub(crate) fn path(&self, verb: &str) -> String {
         format!("/v1/spaces/{}/{verb}", self.served.space)
     }
 
     /// What a verb is answered in the space of the test.
-    fn verb(&self, verb: &str, body: &Json) -> Json {
+    pub(crate) fn verb(&self, verb: &str, body: &Json) -> Json {
         let answer = self.ask("POST", &self.path(verb), "", &body.to_string());
         assert_eq!(answer.status, 200, "{verb} {body}: {answer:?}");
         answer.json()
@@ -89,7 +104,7 @@ fn answer(mut stream: TcpStream) -> Answer {
     Answer { status, text: body.to_owned() }
 }
 
-fn jobs() -> Json {
+pub(crate) fn jobs() -> Json {
     json!(["job", { "$formal": ":int" }])
 }
 
@@ -366,10 +381,11 @@ fn the_description_has_every_path() {
     let described = http.ask("GET", "/openapi.json", "", "").json();
     let mut paths: Vec<_> = described["paths"].as_object().unwrap().keys().cloned().collect();
     paths.sort_unstable();
-    let mut expected: Vec<_> = ["put", "take", "read", "take_all", "read_all", "swap", "count"]
-        .iter()
-        .map(|verb| format!("/v1/spaces/{{space}}/{verb}"))
-        .collect();
+    let verbs = ["put", "take", "read", "take_all", "read_all", "swap", "count"];
+    let more = ["claim", "events", "scan"];
+    let ends = ["done", "fail", "renew"].map(|end| format!("/v1/claims/{{claim}}/{end}"));
+    let verbs = verbs.iter().chain(&more).map(|verb| format!("/v1/spaces/{{space}}/{verb}"));
+    let mut expected: Vec<_> = verbs.chain(ends).collect();
     let others =
         ["/livez", "/readyz", "/metrics", "/openapi.json", "/v1/spaces", "/v1/spaces/{space}"];
     expected.extend(others.map(str::to_owned));

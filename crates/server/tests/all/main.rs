@@ -9,6 +9,7 @@ mod common;
 mod conformance;
 mod heard;
 mod http;
+mod http_kept;
 mod left_open;
 mod protocol;
 mod proxy;
