@@ -1,9 +1,10 @@
-//! What the server may not have seen to yet, so that it can be said again over the next connection.
+//! What the server may not have done yet, so that it can be sent again over the next connection.
 //!
-//! Two cases. The server has the session still: all that has no answer is said again as it was, and what was said for good
-//! (that a tuple has arrived, that a request is given up) is said again until a later answer shows that it has arrived. Or
-//! the session is gone: then a request is said again only if that can not have a second effect; the others are told that
-//! nobody knows.
+//! There are two cases. The server still has the session: then all requests without an answer are sent again as they were.
+//! Acknowledgements and cancellations are sent again until a later answer shows that they have arrived.
+//!
+//! Or the session has ended: then a request is sent again only if that cannot have a second effect. The callers of the others
+//! are told that nobody knows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,8 +86,8 @@ pub(crate) fn fate(
     }
 }
 
-/// Whether an operation in a space may be begun anew: no server has read it, or it changes nothing, or what it takes is back
-/// because its session is gone, or the server knows whether it has happened.
+/// Whether an operation in a space may be begun anew. It may if no server has read it, or if it changes nothing. A take may,
+/// since the tuple went back with the session. A put may if the server knows whether it has happened.
 const fn may_be_said_again(
     operation: &Operation<'_>,
     is_same_server: bool,

@@ -1,8 +1,7 @@
 //! Sessions that outlive a connection that breaks, until their client is there again or their lease ends.
 //!
-//! A connection that is closed ends its session at once (rule L5): the system closes those of a program that ends, however it
-//! ends, but resets them if there was something that the program had not read. One that breaks by silence says nothing of its
-//! client.
+//! A connection that is closed ends its session at once (rule L5). The system closes the connections of a program that ends.
+//! It resets them if the program had not read all that came. A connection that falls silent says nothing of its client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
