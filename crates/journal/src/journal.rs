@@ -115,7 +115,11 @@ impl Journal {
     fn settle_up_to(&self, position: u64) -> Result<(), Error> {
         let mut seen = (self.stat().drained, Instant::now());
         while self.stat().drained < position {
-            if self.try_lead()? || self.engine.wait_drained(position, Instant::now() + LOOK) {
+            // First, so that this does not sleep while the right to write is free.
+            let releases = self.engine.releases();
+            if self.try_lead()?
+                || self.engine.wait_drained(position, releases, Instant::now() + LOOK)
+            {
                 continue;
             }
             let drained = self.stat().drained;
@@ -181,10 +185,12 @@ impl Journal {
 
     /// Frees room in the ring, or lets some time pass in which somebody else does.
     fn make_room(&self) -> Result<(), tupelo_engine::Error> {
+        let releases = self.engine.releases();
         match self.try_lead() {
             Ok(true) => {}
             Ok(false) => {
-                self.engine.wait_drained(self.stat().appended, Instant::now() + LOOK);
+                let (appended, until) = (self.stat().appended, Instant::now() + LOOK);
+                self.engine.wait_drained(appended, releases, until);
             }
             Err(Error::Engine(error)) => return Err(error),
             Err(error) => return Err(tupelo_engine::Error::Storage(error.to_string().into())),

@@ -70,10 +70,17 @@ impl Engine {
         drain::try_drain(self)
     }
 
-    /// Waits until the journal was released up to `position`, or until that moment. Returns whether it was. If whoever
-    /// drains may have died, somebody has to try: this does not drain.
-    pub fn wait_drained(&self, position: u64, until: Instant) -> bool {
-        drain::wait_drained(self, position, until)
+    /// A number that changes with each release of the journal, and each time that the right to drain is given up. A thread
+    /// reads it before it asks for the right: then it sleeps through no such change.
+    pub fn releases(&self) -> u32 {
+        drain::releases(self)
+    }
+
+    /// Waits until the journal was released up to `position`. Returns whether it was. Ends without that at the given moment,
+    /// and as soon as [`Engine::releases`] is another number than `before`: the right to drain may be free. If the thread
+    /// that drains may have died, another one has to try: this does not drain.
+    pub fn wait_drained(&self, position: u64, before: u32, until: Instant) -> bool {
+        drain::wait_drained(self, position, before, until)
     }
 
     /// Says what an operation of this process does that finds the ring full. It calls `drainer`, outside of all locks,

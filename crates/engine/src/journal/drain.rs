@@ -19,7 +19,8 @@ const SLICE: Duration = Duration::from_millis(20);
 /// The right to drain the journal of a space, as long as it is not dropped. If its thread dies, the next one gets it.
 pub struct Drain<'e> {
     store: &'e Store,
-    _right: Section<'e>,
+    /// Until it is dropped.
+    right: Option<Section<'e>>,
 }
 
 /// As [`crate::Engine::try_drain`] says.
@@ -28,7 +29,7 @@ pub(crate) fn try_drain(store: &Store) -> Result<Option<Drain<'_>>, Error> {
         return Ok(None);
     }
     let right = Section::try_enter(&store.memory, head::DRAIN_SCOPE)?;
-    Ok(right.map(|right| Drain { store, _right: right }))
+    Ok(right.map(|right| Drain { store, right: Some(right) }))
 }
 
 impl Drain<'_> {
@@ -91,11 +92,26 @@ impl Drain<'_> {
         let line = journal::line(&view);
         // Release pairs with the Acquire of who appends: what it overwrites was read before.
         line.double(BEGIN).store(position, Ordering::Release);
-        // After that, so that who finds the old number sleeps and is woken, or does not sleep.
-        line.word(RELEASES).fetch_add(1, Ordering::Release);
-        futex::wake(line.word(RELEASES), u32::MAX);
+        wake_all(self.store);
         Ok(())
     }
+}
+
+impl Drop for Drain<'_> {
+    /// Gives up the right, and then wakes all who wait: of those whose records came too late, one drains next.
+    fn drop(&mut self) {
+        drop(self.right.take());
+        wake_all(self.store);
+    }
+}
+
+/// Wakes all who wait for a release, or for the right to drain.
+fn wake_all(store: &Store) {
+    let view = store.memory.view();
+    let releases = journal::line(&view).word(RELEASES);
+    // Before the wake, so that a thread that finds the old number sleeps and is woken, or does not sleep.
+    releases.fetch_add(1, Ordering::Release);
+    futex::wake(releases, u32::MAX);
 }
 
 /// Where the ring ends, of what is committed.
@@ -106,15 +122,25 @@ fn certain_end(store: &Store) -> Result<u64, Error> {
     Ok(end)
 }
 
+/// As [`crate::Engine::releases`] says.
+pub(crate) fn releases(store: &Store) -> u32 {
+    // Acquire pairs with the Release of `wake_all`.
+    journal::line(&store.memory.view()).word(RELEASES).load(Ordering::Acquire)
+}
+
 /// As [`crate::Engine::wait_drained`] says.
-pub(crate) fn wait_drained(store: &Store, position: u64, until: Instant) -> bool {
+pub(crate) fn wait_drained(store: &Store, position: u64, before: u32, until: Instant) -> bool {
     let view = store.memory.view();
     let (ring, line) = (Ring::of(store, &view), journal::line(&view));
     loop {
-        // Acquire pairs with the Release of `Drain::release`.
+        // Acquire pairs with the Release of `wake_all`.
         let releases = line.word(RELEASES).load(Ordering::Acquire);
         if ring.begin() >= position {
             return true;
+        }
+        // The right may be free again.
+        if releases != before {
+            return false;
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {

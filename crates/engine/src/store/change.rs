@@ -19,7 +19,7 @@
 //! engine.try_drain()?                   the right to drain, if nobody has it: robust, one at a time
 //!     drain.each(|position, change| ..)?    visits what is not drained yet, oldest first; nothing is freed
 //!     drain.release(position)               frees it up to there, and wakes who waits for that
-//! engine.wait_drained(position, until)  waits until somebody has released `position`
+//! engine.wait_drained(position, before, until)  waits until somebody has released `position`, or may drain
 //! engine.set_drainer(|engine| ..)       what an operation does that finds the ring full
 //! ```
 

@@ -255,7 +255,8 @@ fn what_was_visited_is_visited_again_until_it_is_released_c4() {
         .join()
         .unwrap()));
     let waits = |position, for_ms| {
-        space.engine.wait_drained(position, Instant::now() + Duration::from_millis(for_ms))
+        let until = Instant::now() + Duration::from_millis(for_ms);
+        space.engine.wait_drained(position, space.engine.releases(), until)
     };
     assert!(!waits(seen[0], 0));
     drain.release(seen[0]).unwrap();
@@ -267,6 +268,17 @@ fn what_was_visited_is_visited_again_until_it_is_released_c4() {
         assert!(waiter.join().unwrap());
     });
     assert_eq!(space.engine.journal_stat().unwrap().drained, end);
+    // A thread whose record came too late is woken when the right is free.
+    let (before, space_engine) = (space.engine.releases(), &space.engine);
+    thread::scope(|scope| {
+        let until = Instant::now() + Duration::from_secs(60);
+        let waiter = scope.spawn(move || {
+            let is_covered = space_engine.wait_drained(end + 8, before, until);
+            (is_covered, space_engine.try_drain().unwrap().is_some())
+        });
+        drop(drain);
+        assert_eq!(waiter.join().unwrap(), (false, true));
+    });
 }
 
 #[test]
