@@ -215,8 +215,23 @@ pub(crate) fn unlink_and_free<'m>(
 }
 
 /// Frees the record of a tuple that is linked nowhere: the tuple is gone.
-#[inline]
+#[inline(always)]
 pub(crate) fn free_tuple<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> Result<(), Error> {
+    if store.journal.is_on() {
+        return free_noted(store, section, stripe, record);
+    }
+    free_record_at(store, section, stripe, record)
+}
+
+/// As [`free_tuple`], where there is a journal.
+#[cold]
+#[inline(never)]
+fn free_noted<'m>(
     store: &Store,
     section: &mut Section<'m>,
     stripe: Stripe<'m>,

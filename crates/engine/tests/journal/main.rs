@@ -1,21 +1,25 @@
 //! The journal of a space: what it tells adds up to what is there (rule C4). So it does after everything that the tests of the verbs do,
-//! which this program runs on journalled spaces.
+//! which this program runs on journalled spaces; with the feature `checked`, only those of one thread.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 #[path = "../one_thread/claims.rs"]
 mod claims;
+#[cfg(not(feature = "checked"))]
 #[path = "../behaviour/conditions.rs"]
 mod conditions;
 #[path = "../one_thread/events.rs"]
 mod events;
+#[cfg(not(feature = "checked"))]
 #[path = "../behaviour/handed.rs"]
 mod handed;
 #[path = "../one_thread/leases.rs"]
 mod leases;
+#[cfg(not(feature = "checked"))]
 #[path = "../behaviour/limited.rs"]
 mod limited;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod random;
+#[cfg(not(feature = "checked"))]
 #[path = "../behaviour/refusable.rs"]
 mod refusable;
 #[path = "../support/mod.rs"]
