@@ -26,8 +26,10 @@ SOURCES = [DOCS.parent / "README.md", *sorted(chain(DOCS.rglob("*.md"), ERRORS.g
 
 def lines_of(page):
     """Return the lines of a page that call `tupelo`, without what is said about them beside."""
+    # Lines of a program in a fence are none of a shell.
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     # Behind `while` stands a loop of them.
-    indented = re.findall(r"^ {4}((?:tupelo|while) .*)$", page.read_text("utf-8"), re.MULTILINE)
+    indented = re.findall(r"^ {4}((?:tupelo|while) .*)$", text, re.MULTILINE)
     # A shell knows where a line ends that has a `#`; two spaces end the others.
     return [re.match(r"(?:'[^']*'|(?!  ).)*", line)[0] for line in indented]
 
