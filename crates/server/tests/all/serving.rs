@@ -54,7 +54,9 @@ impl Served {
             let _ = started.send(served.map(|()| panic!("nobody has ended the server")));
         });
         let endpoint = starts.recv().unwrap().unwrap();
-        Self { endpoint, authority: None, space: format!("raw-{}", count()) }
+        // Those in shared memory are seen by other programs of this machine, too.
+        let space = format!("raw-{}-{}", std::process::id(), count());
+        Self { endpoint, authority: None, space }
     }
 
     /// The URL of its spaces, with `{}` for the name.
@@ -84,6 +86,8 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        // Most are in private memory, and there is none with this name.
+        let _ = tupelo::remove(&format!("shm://{}", self.space));
         // The thread ends with the process.
         if let Endpoint::Unix(path) = &self.endpoint {
             let _ = std::fs::remove_file(path);
