@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket as sockets
 import subprocess
 import sys
 import threading
@@ -360,3 +361,36 @@ def test_a_tuple_that_a_stopped_program_was_handed_goes_to_another_one(port):
         process.send_signal(signal.SIGCONT)
         space.put("job", 2)
         assert process.stdout.readline() == "('job', 2)\n"
+
+
+def test_a_supervisor_is_told_when_the_server_serves(tmp_path, monkeypatch):
+    """As systemd is, by a unit with `Type=notify`."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as supervisor:
+        supervisor.bind(str(tmp_path / "notify"))
+        supervisor.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with server(tmp_path / "tupelo.sock") as process:
+            told = supervisor.recv(1000).decode()
+        assert told == f"READY=1\nSTATUS=serving {process.url}\n"
+        # A name that is no file.
+        name = f"tupelo-test-{os.getpid()}"
+        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as abstract:
+            abstract.bind(f"\0{name}")
+            abstract.settimeout(60)
+            monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+            with server(tmp_path / "tupelo.sock"):
+                assert abstract.recv(1000).startswith(b"READY=1\n")
+
+
+def test_the_unit_starts_a_server_that_there_is():
+    unit = (Path(__file__).parents[2] / "deploy" / "tupelo.service").read_text("utf-8")
+    start = re.search(r"^ExecStart=\S+/(tupelo serve .*)$", unit, re.MULTILINE)[1].split()
+    listen = start[start.index("--listen") + 1]
+    assert listen == "tcp://127.0.0.1:7667"
+    with server("tcp://127.0.0.1:0", *start[start.index("--listen") + 2 :]) as process:
+        process.send_signal(signal.SIGHUP)
+        name = f"unit-{os.getpid()}"
+        with ts.connect(process.url.replace("NAME", name)) as space:
+            space.put("job", 1)
+            assert space.take("job", int) == ("job", 1)
+        ts.remove(f"shm://{name}")

@@ -18,6 +18,7 @@ mod documented;
 mod failure;
 mod format;
 mod negative;
+mod notify;
 mod output;
 mod terminal;
 mod words;

@@ -6,6 +6,7 @@ use tupelo_server::{Certificates, Endpoint, Host, ServeError, Settings, TCP_PORT
 
 use crate::arguments::Serve;
 use crate::failure::Failure;
+use crate::notify;
 use crate::output::Output;
 
 pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
@@ -21,6 +22,11 @@ pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
     serve(&settings, |endpoints| {
         let mut lines = endpoints.iter().map(|endpoint| format!("serving {}", endpoint.url(name)));
         printed = lines.try_for_each(|line| output.line(&line)).and_then(|()| output.flush());
+        let urls: Vec<_> = endpoints.iter().map(|endpoint| endpoint.url(name)).collect();
+        if let Err(error) = notify::ready(&format!("serving {}", urls.join(", "))) {
+            // Those who connect are served; the supervisor may take it for one that does not start.
+            eprintln!("tupelo serve: the socket of NOTIFY_SOCKET can not be told: {error}");
+        }
     })?;
     printed
 }
