@@ -84,6 +84,7 @@ fn class_name(error: &Error) -> Option<&'static str> {
         Error::SpaceClosed { .. } => "SpaceClosed",
         Error::AccessDenied { .. } => "AccessDenied",
         Error::SpaceCorrupted { .. } => "SpaceCorrupted",
+        Error::SpaceRemoved { .. } => "SpaceRemoved",
         Error::Stalled { .. } => "Stalled",
         Error::LimitExceeded { .. } => "LimitExceeded",
         Error::TransactionTooBig { .. } => "TransactionTooBig",

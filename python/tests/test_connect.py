@@ -39,13 +39,14 @@ def test_without_a_url_and_environment_it_is_the_default_space(monkeypatch):
     assert asked == ["shm://default"]
 
 
-def test_fresh_begins_empty_and_leaves_the_old_one_to_those_who_have_it(url):
+def test_fresh_begins_empty_and_whoever_has_the_old_one_is_told_c4(url):
     with ts.connect(url) as old:
         old.put("job", 1)
         with ts.connect(url, fresh=True) as new:
             assert new.count(REST) == 0
             new.put("job", 2)
-        assert old.take("job", int) == ("job", 1)
+        with pytest.raises(ts.SpaceRemoved, match=r"TUP-026: process .* replaced the space"):
+            old.take("job", int)
 
 
 def test_a_space_that_is_not_there_is_not_made_when_it_should_not_be(url):
@@ -63,7 +64,8 @@ def test_remove_removes(url):
     with ts.connect(url) as space:
         space.put("job", 1)
         ts.remove(url)
-        assert space.take("job", int) == ("job", 1)  # whoever is connected keeps it
+        with pytest.raises(ts.SpaceRemoved, match="TUP-026: the space was removed"):
+            space.take("job", int)
     with pytest.raises(ts.SpaceNotFound):
         ts.remove(url)
     with ts.connect(url) as again:

@@ -190,7 +190,7 @@ def test_a_space_that_was_removed_while_it_was_open_takes_nothing_any_more(url, 
         space.put("job", 1)
         ts.remove(url)
         assert list(path.parent.glob(f"{path.name}*")) == []
-        with pytest.raises(ts.StorageError, match="was removed, or replaced by another file"):
+        with pytest.raises(ts.SpaceRemoved, match="the space was removed"):
             space.put("job", 2)
     with pytest.raises(ts.SpaceNotFound):
         ts.remove(url)

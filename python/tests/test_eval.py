@@ -384,14 +384,16 @@ def test_a_space_that_is_begun_anew_has_workers_of_its_own(new_url, scheme):
             assert later.result(60) == ("root", 2.0)
 
 
-def test_what_was_begun_in_a_space_before_it_lost_its_name_is_done(new_url):
+def test_who_asked_in_a_space_that_another_took_the_place_of_is_told_c4(new_url):
     url = new_url("shm")
     with ts.connect(url) as old:
-        before = old.eval("old", ts.call(calls.double, 4), on="threads")
+        before = old.eval("old", ts.call(calls.wait_for, url, "never"), on="threads")
+        old.take("began", "never", int, timeout=60)
         with ts.connect(url, fresh=True) as new:
             assert new.eval("new", ts.call(calls.double, 5), on="threads").result(60) == ("new", 10)
-            assert before.result(60) == ("old", 8)
-            with pytest.raises(ts.SpaceNotFound, match="lost its name"):
+            with pytest.raises(ts.SpaceRemoved):
+                before.result(60)
+            with pytest.raises(ts.SpaceRemoved):
                 old.eval("never", ts.call(calls.double, 6), on="threads")
             assert new.take_all(REST) == [("new", 10)]
 
@@ -439,16 +441,6 @@ def test_workers_of_spaces_that_were_removed_end_when_others_are_started(new_url
     with ts.connect(new_url("shm")) as space:
         assert space.eval("last", ts.call(calls.double, 1)).result(60) == ("last", 2)
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
-
-
-def test_workers_that_were_just_asked_stay_though_their_space_was_removed(new_url, monkeypatch):
-    monkeypatch.setattr(evaluation, "NAMELESS_IDLE_S", 3600)
-    url = new_url("mem")
-    with ts.connect(url) as space, ts.connect(new_url("mem")) as other:
-        assert space.eval(ts.call(calls.double, 1)).result(60) == (2,)
-        ts.remove(url)
-        assert other.eval(ts.call(calls.double, 2)).result(60) == (4,)
-        assert space.eval(ts.call(calls.double, 3)).result(60) == (6,)
 
 
 def test_workers_that_can_not_be_ended_are_nobody_elses_news_and_end_later(new_url, monkeypatch):

@@ -33,6 +33,7 @@ from tupelo import (
     SpaceCorrupted as SpaceCorrupted,
     SpaceFull as SpaceFull,
     SpaceNotFound as SpaceNotFound,
+    SpaceRemoved as SpaceRemoved,
     Stalled as Stalled,
     StorageError as StorageError,
     Template as Template,

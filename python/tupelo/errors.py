@@ -9,6 +9,7 @@
     - Aborted
     - SpaceNotFound (also a LookupError)
     - SpaceClosed
+    - SpaceRemoved (also a SpaceClosed)
     - SpaceCorrupted
     - AccessDenied (also a PermissionError)
     - VersionMismatch
@@ -52,6 +53,7 @@ __all__ = [
     "SpaceCorrupted",
     "SpaceFull",
     "SpaceNotFound",
+    "SpaceRemoved",
     "Stalled",
     "StorageError",
     "TemplateError",
@@ -148,6 +150,16 @@ class SpaceCorrupted(TupeloError):
     """The memory of the space, or the file that it is kept in, is damaged."""
 
     code = "TUP-015"
+
+
+class SpaceRemoved(SpaceClosed):
+    """The space was removed, or a fresh one took its name; the message says how, and when.
+
+    Nothing of it can be had any more, as of a connection that was closed. `connect` finds the one
+    that has the name now, or makes one.
+    """
+
+    code = "TUP-026"
 
 
 class AccessDenied(TupeloError, PermissionError):

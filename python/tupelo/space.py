@@ -58,8 +58,8 @@ def connect(
             - `unix:///path/of/the/socket?space=name`, `tcp://host:7667/name`, or
               `tls://host:7668/name?ca=/path/ca.pem`: a space of a server (`tupelo serve`).
         create: whether to create the space if there is none.
-        fresh: begin with an empty space, even if one exists. Programs that use the old one keep it
-            until they close it.
+        fresh: begin with an empty space, even if one exists. Programs that use the old one get
+            `SpaceRemoved`.
         size: the most memory that the space may use, in bytes or as "512K", "256M", "4G". Memory is
             used only as tuples come. None, the default: the size that the space has, and 256M for a
             new one.

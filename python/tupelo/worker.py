@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from tupelo import TupeloError, connect
+from tupelo import SpaceRemoved, TupeloError, connect
 from tupelo._native import announce, typed_s
 from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.common_options import add_common_options
@@ -121,7 +121,7 @@ class Service:
         self._url = space.url
         # Also from a signal's handler, which must not wait for a lock that it has interrupted.
         self._news: SimpleQueue[str | None] = SimpleQueue()
-        self._crew = Processes(space, terms, self._news.put, self._died)
+        self._crew = Processes(space, terms._replace(reconnects=True), self._news.put, self._died)
 
     def run(self, count: int) -> int:
         """Serve until a signal comes; returns the exit code."""
@@ -153,6 +153,22 @@ class Service:
         while True:
             with suppress(Empty):
                 return self._news.get(timeout=LOOK_S)
+            self._follow_the_name()
+
+    def _follow_the_name(self) -> None:
+        """Go on in the space that has the name now, as the processes do, if this was removed."""
+        try:
+            self._space.try_read(protocol.END, self._queue)
+        except SpaceRemoved as removed:
+            try:
+                self._space = connect(self._url)
+                self._announcement = announce(self._space, self._queue)
+            except TupeloError as error:
+                self._say(f"{removed.args[0]}; the next one can not be used yet: {error}")
+            else:
+                self._say(f"{removed.args[0]}; serving the one that has its name now")
+        except TupeloError:
+            pass  # of what else is wrong the processes tell
 
     def _tell_the_end(self) -> None:
         self._crew.join()

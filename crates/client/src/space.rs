@@ -119,7 +119,7 @@ impl RemoteSpace {
     }
 }
 
-/// Removes a space of `server`. Programs that have it open keep it.
+/// Removes a space of `server`. Programs that have it open are told at their next call, and within 100 ms where they wait.
 ///
 /// # Errors
 ///

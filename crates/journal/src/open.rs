@@ -157,7 +157,7 @@ fn named(engine: Engine, path: &Path) -> Engine {
     engine.named(format!("file://{}", path.display()))
 }
 
-/// Whether there is no memory, or one that nobody can use any more: it is damaged, or another build has made it.
+/// Whether there is no memory, or one that nobody can use any more: it is damaged or removed, or another build has made it.
 fn is_of_no_use(error: &Error) -> bool {
     use tupelo_shm::Error as Memory;
     let memory = match error {
@@ -167,7 +167,10 @@ fn is_of_no_use(error: &Error) -> bool {
     };
     matches!(
         memory,
-        Memory::NotFound { .. } | Memory::Corrupted { .. } | Memory::VersionMismatch { .. }
+        Memory::NotFound { .. }
+            | Memory::Corrupted { .. }
+            | Memory::Removed { .. }
+            | Memory::VersionMismatch { .. }
     )
 }
 

@@ -42,7 +42,8 @@ impl Spaces {
     pub(crate) fn open(&self, opened: &Opened<'_>) -> Result<Rc<Hosted>, Error> {
         let Opened { name, create, fresh, size_bytes, tuples_max, when_full } = *opened;
         let known = self.by_name.borrow().get(name).cloned();
-        if let Some(known) = known.filter(|_| !fresh) {
+        // One that was removed beside the server, or in it, is nobody's any more: the name may be another's by now.
+        if let Some(known) = known.filter(|known| !fresh && !known.was_removed()) {
             return Ok(known);
         }
         if fresh && !self.creates {
@@ -59,7 +60,7 @@ impl Spaces {
         self.connect(name, &options)
     }
 
-    /// Removes a space. Clients that have it open keep it.
+    /// Removes a space. Clients that have it open are told at their next call, and within 100 ms where they wait.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
         if !self.creates {
             return Err(Error::AccessDenied {
@@ -81,11 +82,14 @@ impl Spaces {
         names
     }
 
-    /// The figures of the spaces that are open, in the order of their names.
+    /// The figures of the spaces that are open, in the order of their names; not of those that were removed beside the server.
     pub(crate) fn stats(&self) -> Result<Vec<(String, Stat)>, Error> {
         let spaces = |name: String| {
             let hosted = self.by_name.borrow().get(&name).cloned();
-            hosted.map(|hosted| Ok((name, hosted.space.stat()?)))
+            match hosted?.space.stat() {
+                Err(Error::SpaceRemoved { .. }) => None,
+                stat => Some(stat.map(|stat| (name, stat))),
+            }
         };
         self.names().into_iter().filter_map(spaces).collect()
     }
@@ -197,10 +201,18 @@ impl Hosted {
         }
     }
 
+    /// Whether the space was removed, or another has its name.
+    fn was_removed(&self) -> bool {
+        matches!(self.bell.look(), Err(Error::SpaceRemoved { .. }))
+    }
+
     /// Does what blocked callers do now and then.
     fn look(&self) {
-        // A space that is damaged says so at the next call in it.
-        let mut concerned = self.bell.look().unwrap_or_default();
+        let Ok(mut concerned) = self.bell.look() else {
+            // All that wait are refused, and told why: nothing comes any more in a space that was removed or is damaged.
+            let all = self.waits.borrow().keys().copied().collect();
+            return self.serve(all);
+        };
         if !self.is_shared {
             // Watches are told of in vain for the sake of processes that are killed.
             let waits = self.waits.borrow();

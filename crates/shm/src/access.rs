@@ -13,7 +13,9 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::copy;
+use crate::error::Error;
 use crate::liveness;
+use crate::removal;
 use crate::superblock::{STATE, State};
 use crate::table::COMMITTED;
 
@@ -425,9 +427,17 @@ impl<'m> View<'m> {
     #[cold]
     pub(crate) fn poison(&self) {
         let state = self.span::<8>(STATE & !7).word(STATE & 4);
-        state.store(State::Poisoned as u32, Ordering::Release);
+        let (good, poisoned) = (State::Good as u32, State::Poisoned as u32);
+        // One that was removed stays so: what is found there after that is no damage.
+        let _ = state.compare_exchange(good, poisoned, Ordering::Release, Ordering::Relaxed);
         // Release pairs with the Acquire where views are made.
         self.span::<8>(COMMITTED).word(0).store(0, Ordering::Release);
+    }
+
+    /// Why nothing can be had of the segment in view, whose views were stopped.
+    #[cold]
+    pub(crate) fn refusal(&self) -> Error {
+        removal::refusal(self)
     }
 
     /// Reaches up to `limit` from here on, which is no further than the segment: what lies beyond is zeros, and

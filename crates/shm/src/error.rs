@@ -9,6 +9,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::removal::Removal;
+
 /// Why an operation on a segment was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -51,6 +53,11 @@ pub enum Error {
     Corrupted {
         /// The finding, and the correct value.
         what: Cow<'static, str>,
+    },
+    /// The segment was removed, or another has its name now: nothing of it can be had any more.
+    Removed {
+        /// How, by whom and when.
+        removal: Removal,
     },
     /// The segment was made by a build whose memory layout this build does not know.
     VersionMismatch {
@@ -206,6 +213,7 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::Corrupted { what } => write!(f, "the space is damaged: {what}"),
+            Self::Removed { removal } => removal.fmt(f),
             Self::VersionMismatch { found, expected } => write!(
                 f,
                 "the space has {found}, this build expects {expected}: use the build that created it, \

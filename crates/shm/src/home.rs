@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use rustix::fs::{Stat, StatVfs};
+use rustix::io::Errno;
 
 use crate::error::{Error, Limit};
 use crate::segment::Directory;
@@ -31,6 +32,8 @@ impl From<&Stat> for FileIdentity {
 pub(crate) struct Home {
     pub(crate) directory: Directory,
     file: FileIdentity,
+    /// Which directory that is, since its path may lead elsewhere later; `None` if it could not be asked.
+    place: Option<FileIdentity>,
     name: OnceLock<String>,
 }
 
@@ -40,7 +43,8 @@ impl Home {
         let status =
             rustix::fs::fstat(file).map_err(|errno| Error::system("inspect", None, errno))?;
         let (directory, file) = (directory.absolute(), FileIdentity::from(&status));
-        Ok(Self { directory, file, name: OnceLock::new() })
+        let place = place_of(&directory);
+        Ok(Self { directory, file, place, name: OnceLock::new() })
     }
 
     pub(crate) const fn file(&self) -> FileIdentity {
@@ -65,6 +69,17 @@ impl Home {
     pub(crate) fn status(&self) -> Option<Stat> {
         let status = rustix::fs::lstat(self.path()?).ok()?;
         (FileIdentity::from(&status) == self.file).then_some(status)
+    }
+
+    /// Whether the file has lost its name. False where that can not be told: a process may have another root by now, or
+    /// may not look there.
+    pub(crate) fn is_missing(&self) -> bool {
+        let Some(path) = self.path() else { return false };
+        let is_here = match rustix::fs::lstat(path) {
+            Ok(status) => FileIdentity::from(&status) == self.file,
+            Err(errno) => errno != Errno::NOENT,
+        };
+        !is_here && self.place.is_some() && self.place == place_of(&self.directory)
     }
 
     /// The file system, if it can be asked.
@@ -99,6 +114,10 @@ impl Home {
         }
         full(range.len(), self.file_system().as_ref())
     }
+}
+
+fn place_of(directory: &Directory) -> Option<FileIdentity> {
+    rustix::fs::stat(directory.path()).ok().map(|status| FileIdentity::from(&status))
 }
 
 fn left(system: &StatVfs) -> u64 {

@@ -45,6 +45,7 @@ mod names;
 pub mod own;
 pub mod process;
 mod publish;
+mod removal;
 mod section;
 mod segment;
 pub mod signals;
@@ -65,6 +66,7 @@ pub use log::{ENTRY_BYTES as LOG_ENTRY_BYTES, LOG_ENTRIES_MIN, log_run, set_log_
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use names::{NAME_BYTES_MAX, check as check_name};
+pub use removal::{HowRemoved, Removal};
 pub use section::{Note, Section, Store};
 pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
 pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};

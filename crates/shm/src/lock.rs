@@ -62,7 +62,7 @@ pub(crate) fn line<'m>(view: &View<'m>, scope: u32) -> Result<LockLine<'m>, Erro
 #[inline(never)]
 pub(crate) fn no_line(view: &View<'_>) -> Error {
     if view.limit() <= thread::fixed_bytes() {
-        return Error::poisoned();
+        return view.refusal();
     }
     view.poison();
     Error::corrupted("a lock is named that lies outside of the segment")

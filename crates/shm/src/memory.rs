@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::liveness;
 use crate::mapping::Mapping;
 use crate::process;
+use crate::removal::{self, HowRemoved};
 use crate::table::{COMMITTED, ENGINE_BASE, PARTICIPANTS_MAX, THREADS_MAX};
 use crate::thread::{self, Thread};
 
@@ -179,13 +180,19 @@ impl Memory {
         self.view().poison();
     }
 
-    /// An error if damage was found in the segment.
+    /// Tells every process attached, for good, that the segment was removed: every later operation ends with
+    /// [`Error::Removed`]. It costs those on segments in use nothing.
+    pub fn retire(&self, how: HowRemoved) {
+        removal::tell(&self.view(), how);
+    }
+
+    /// An error if damage was found in the segment, or if it was removed.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupted`].
+    /// [`Error::Corrupted`], [`Error::Removed`].
     pub fn require_sound(&self) -> Result<(), Error> {
-        if self.committed() == 0 { Err(Error::poisoned()) } else { Ok(()) }
+        if self.committed() == 0 { Err(removal::refusal(&self.view())) } else { Ok(()) }
     }
 
     /// Whether this is private memory that a fork has copied: what one process stores there, the other never

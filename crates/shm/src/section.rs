@@ -438,6 +438,8 @@ impl<'m> Section<'m> {
         self.roll_back();
         if overflow != 0 {
             Error::LogFull
+        } else if let Err(error) = self.memory().require_sound() {
+            error
         } else {
             self.memory().poison();
             Error::corrupted("a reference points outside of the segment")

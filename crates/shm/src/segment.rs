@@ -21,8 +21,10 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::access::GRANULE;
 use crate::addresses;
 use crate::error::Error;
+use crate::home::Home;
 use crate::mapping::Mapping;
 use crate::publish::Unpublished;
+use crate::removal::{self, HowRemoved, Removal};
 use crate::superblock::{IDENTITY_BYTES, Identity, Layout, RESERVE_BYTES_MAX, STATE, State};
 use crate::{copy, headroom, names, table};
 
@@ -59,7 +61,7 @@ pub struct CreateOptions {
     pub initial_commit_bytes: usize,
     /// Create the segment if there is none.
     pub create: bool,
-    /// Put a new segment in the place of an old one. Attached processes keep the old one. Not without `create`.
+    /// Put a new segment in the place of an old one. Processes attached to the old one are told. Not without `create`.
     pub fresh: bool,
     /// Permission bits of a new file.
     pub mode: u32,
@@ -147,15 +149,20 @@ impl Directory {
         Some(SegmentEntry { name, bytes, modified })
     }
 
-    /// Removes the name of a segment. Attached processes keep it until they are done; later ones find nothing, or a new
-    /// one.
+    /// Removes a segment. Every later operation of the attached processes ends with [`Error::Removed`]; a later process finds
+    /// nothing, or a new one.
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::BadName`].
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.path_of(name)?;
+        // Opened before it loses its name. What can not be opened is no segment that anybody is attached to.
+        let file = self.open(&path).ok();
         rustix::fs::unlink(&path).map_err(|errno| self.refused("remove", &path, errno))?;
+        if let Some(file) = file {
+            removal::tell_attached(&file, HowRemoved::Removed);
+        }
         addresses::held().let_go_of_lost();
         Ok(())
     }
@@ -272,7 +279,11 @@ impl Segment {
         for _ in 0..TRIES_MAX {
             if !options.fresh {
                 match directory.open(&path) {
-                    Ok(file) => return Self::attach(&file, directory, path, layout),
+                    Ok(file) => match Self::attach(&file, directory, &path, layout) {
+                        // It has lost its name since it was opened.
+                        Err(Error::Removed { .. }) => continue,
+                        attached => return attached,
+                    },
                     Err(Error::NotFound { .. }) if options.create => {}
                     Err(error) => return Err(error),
                 }
@@ -283,7 +294,11 @@ impl Segment {
             }
             let Some((file, segment)) = made.take() else { break };
             if options.fresh {
+                let old = directory.open(&path).ok();
                 file.replace(directory, &path)?;
+                if let Some(old) = old {
+                    removal::tell_attached(&old, HowRemoved::Replaced);
+                }
                 return Ok(segment);
             }
             if file.publish(&path)? {
@@ -308,7 +323,22 @@ impl Segment {
         Self::fill(mapping, None, options, layout, initialise)
     }
 
-    /// Makes a segment without a name.
+    /// A segment of shared memory without a name: the children of a fork have it, and nobody else ever does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Segment::create_or_attach`] for one that is created.
+    pub fn nameless(
+        directory: &Directory,
+        options: &CreateOptions,
+        layout: &Layout,
+        initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let made = Self::make(directory, directory.path(), options, layout, initialise)?;
+        Ok(made.1)
+    }
+
+    /// Makes a segment that has no name yet.
     fn make(
         directory: &Directory,
         path: &Path,
@@ -353,12 +383,12 @@ impl Segment {
     fn attach(
         file: &File,
         directory: &Directory,
-        path: PathBuf,
+        path: &Path,
         layout: &Layout,
     ) -> Result<Self, Error> {
         let mut start = [0; START_BYTES];
         let file_bytes = read_start(file, &mut start)
-            .map_err(|errno| Error::system("read", Some(path.clone()), errno))?;
+            .map_err(|errno| Error::system("read", Some(path.into()), errno))?;
         if file_bytes < START_BYTES as u64 {
             return Err(Error::corrupted(format!(
                 "{} has {file_bytes} bytes where the beginning of a space takes {START_BYTES}",
@@ -369,6 +399,9 @@ impl Segment {
         let identity = Identity::decode(identity_bytes, layout)?;
         if State::from_bytes(identity_bytes) == Some(State::Poisoned) {
             return Err(Error::poisoned());
+        }
+        if let Some(removal) = Removal::of_bytes(identity_bytes) {
+            return Err(Error::Removed { removal });
         }
         let stale_boot = identity.check_surroundings()?;
         if file_bytes != identity.reserve_bytes as u64 {
@@ -387,7 +420,7 @@ impl Segment {
             )));
         }
         let mapping = Mapping::shared(file, directory, identity.reserve_bytes)?;
-        Ok(Self { mapping, identity, path: Some(path), created: false, stale_boot })
+        Ok(Self { mapping, identity, path: Some(path.into()), created: false, stale_boot })
     }
 
     /// The memory of the segment.
@@ -428,6 +461,11 @@ impl Segment {
         self.state_word().store(state as u32, Ordering::Release);
     }
 
+    /// Whether its name is gone, or another file's, as far as this process can tell: never for one that is private.
+    pub fn is_missing(&self) -> bool {
+        self.mapping.home().is_some_and(Home::is_missing)
+    }
+
     fn state_word(&self) -> &AtomicU32 {
         // SAFETY: inside the first page, which is committed for good.
         let word = unsafe { self.mapping.base().add(STATE) };
@@ -441,7 +479,7 @@ fn whole_pages(bytes: usize) -> usize {
 }
 
 /// Reads the beginning of a file, zeros where it is too short. Returns the size of the file, in bytes.
-fn read_start(file: &File, start: &mut [u8]) -> Result<u64, Errno> {
+pub(crate) fn read_start(file: &File, start: &mut [u8]) -> Result<u64, Errno> {
     let mut read_bytes = 0;
     while read_bytes < start.len() {
         let rest = &mut start[read_bytes..];

@@ -1,6 +1,7 @@
 //! The first 256 bytes of a segment: its kind, its maker, and whether this build can use it.
 //!
-//! Written once, before the segment has a name, and never again, except for the state. So it is read
+//! Written once, before the segment has a name, and never again, except for the state and for who removed the segment
+//! ([`crate::removal`]). So it is read
 //! from the file like any other input, checked whole, and only then is the segment mapped.
 //!
 //! | offset | what |
@@ -17,6 +18,7 @@
 //! | 112 | when, in nanoseconds since 1970 |
 //! | 120 | size of the range to reserve |
 //! | 128 | checksum of all of the above but the state |
+//! | 144 | how, by whom and when the segment was removed |
 //!
 //! Numbers are in the machine's byte order; on the other kind of machine the major version differs.
 
@@ -82,7 +84,7 @@ pub enum State {
     Good = 1,
     /// A process found damage (rule C5): only a check or a rebuild may use it.
     Poisoned = 2,
-    /// It was given up: attached processes should leave.
+    /// It was removed, or another took its name: the attached processes are told so.
     Retired = 3,
 }
 
@@ -168,6 +170,13 @@ impl Identity {
         let checksum = checksum(&bytes);
         bytes[CHECKSUM..CHECKSUM + 8].copy_from_slice(&checksum.to_ne_bytes());
         bytes
+    }
+
+    /// Whether these are the bytes of an identity of this major layout, undamaged.
+    pub(crate) fn is_whole(bytes: &[u8; IDENTITY_BYTES]) -> bool {
+        field::<8>(bytes, 0) == MAGIC
+            && u16::from_ne_bytes(field(bytes, 8)) == LAYOUT_MAJOR
+            && u64::from_ne_bytes(field(bytes, CHECKSUM)) == checksum(bytes)
     }
 
     /// Reads what [`encode`](Self::encode) wrote, and checks that this build can use the segment.

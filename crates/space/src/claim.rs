@@ -405,9 +405,12 @@ impl Claim {
     }
 
     /// Whether dropping the claim gives its tuple back: it is this process's, nothing has ended it that is known here, and
-    /// the space is open.
+    /// the space is open, and was not removed.
     pub fn is_open(&self) -> bool {
-        self.held.require_open().is_ok() && self.space().require_open().is_ok()
+        let is_over = |space: &Space| space.local().is_some_and(|engine| engine.is_over());
+        self.held.require_open().is_ok()
+            && self.space().require_open().is_ok()
+            && !is_over(self.space())
     }
 
     /// How long the holder may be silent.

@@ -9,7 +9,7 @@ use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
 use tupelo_journal::Journal;
 use tupelo_protocol::Remote;
 use tupelo_shm::own::{Own, Slot};
-use tupelo_shm::{Directory, Segment};
+use tupelo_shm::{Directory, HowRemoved, Segment};
 
 use crate::durable::{self, Durability};
 use crate::error::Error;
@@ -21,7 +21,8 @@ use crate::url::{Address, Place};
 pub struct ConnectOptions {
     /// Create the space if there is none. Default: true.
     pub create: bool,
-    /// Begin with an empty space, even if one exists. Processes that use the old one keep it. Not without `create`.
+    /// Begin with an empty space, even if one exists. Processes that use the old one get [`Error::SpaceRemoved`]. Not without
+    /// `create`.
     /// Default: false.
     pub fresh: bool,
     /// The most memory that a new space may use for tuples, in bytes. Default: 256 MiB.
@@ -353,19 +354,27 @@ fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Ar
     }
     let replaced = private.content().insert(name.to_owned(), Arc::clone(&engine));
     drop(private);
-    drop(replaced);
+    if let Some(replaced) = replaced {
+        replaced.retire(HowRemoved::Replaced);
+    }
     Ok(engine)
 }
 
 fn attach(name: &str, url: &str, options: &ConnectOptions) -> Result<Engine, Error> {
     let create = create_options(options)?;
     let layout = Engine::segment_layout();
-    let segment =
-        Segment::create_or_attach(&Directory::default(), name, &create, &layout, |mapping| {
-            Engine::initialise(mapping, &options.limits())
-        });
-    let segment = segment.map_err(|error| named(error, url))?;
-    Ok(Engine::new(segment)?.named(format!("shm://{name}")))
+    loop {
+        let segment =
+            Segment::create_or_attach(&Directory::default(), name, &create, &layout, |mapping| {
+                Engine::initialise(mapping, &options.limits())
+            });
+        let segment = segment.map_err(|error| named(error, url))?;
+        match Engine::new(segment).map_err(Error::from) {
+            // Since it was attached to: there is another one by now, or none.
+            Err(Error::SpaceRemoved { .. }) => {}
+            engine => return Ok(engine?.named(format!("shm://{name}"))),
+        }
+    }
 }
 
 pub(crate) fn named(error: tupelo_shm::Error, url: &str) -> Error {
@@ -375,7 +384,8 @@ pub(crate) fn named(error: tupelo_shm::Error, url: &str) -> Error {
     }
 }
 
-/// Removes a space. Processes that use it keep the old one until they close it; a later connection finds a new one.
+/// Removes a space. Processes that use it get [`Error::SpaceRemoved`], in a blocked call within 100 ms. A later connection finds a
+/// new one.
 ///
 /// # Errors
 ///
@@ -384,7 +394,9 @@ pub fn remove(url: &str) -> Result<(), Error> {
     match Address::parse(url)?.place {
         Place::Memory(name) => {
             let removed = private().content().remove(&name);
-            removed.map(|_| ()).ok_or_else(|| Error::SpaceNotFound { url: url.into() })
+            let removed = removed.ok_or_else(|| Error::SpaceNotFound { url: url.into() })?;
+            removed.retire(HowRemoved::Removed);
+            Ok(())
         }
         Place::SharedMemory(name) => {
             Directory::default().remove(&name).map_err(|error| named(error, url))

@@ -114,6 +114,11 @@ pub enum Error {
         /// The file, and what the system said.
         problem: String,
     },
+    /// The space was removed, or a fresh one took its name: nothing of this one can be had any more.
+    SpaceRemoved {
+        /// How, by which process and when.
+        problem: String,
+    },
     /// A process that is stopped holds a lock.
     Stalled {
         /// The process; 0 if unknown.
@@ -186,6 +191,7 @@ impl Error {
             Self::Protocol { .. } => "TUP-023",
             Self::Storage { .. } => "TUP-024",
             Self::DurabilityUnknown { .. } => "TUP-025",
+            Self::SpaceRemoved { .. } => "TUP-026",
         }
     }
 
@@ -240,6 +246,7 @@ impl Error {
             | Self::AccessDenied { problem, .. }
             | Self::SpaceCorrupted { problem, .. }
             | Self::Storage { problem }
+            | Self::SpaceRemoved { problem }
             | Self::LimitExceeded { problem, .. }
             | Self::TransactionTooBig { problem }
             | Self::VersionMismatch { problem }
@@ -295,6 +302,9 @@ impl Error {
             }
             Self::DurabilityUnknown { .. } => {
                 "do not repeat the call: the change is there, and comes to the file with the next call that can write. Free space on the disk, or look at what the system said".into()
+            }
+            Self::SpaceRemoved { .. } => {
+                "connect again: that finds the space that has the name now, or makes one. What was in the old one is gone".into()
             }
             Self::Stalled { pid: 0 } => "`tupelo doctor` names the processes that are stopped".into(),
             Self::Stalled { pid } => format!("let it go on with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"),
@@ -426,6 +436,7 @@ impl From<tupelo_shm::Error> for Error {
             Memory::NotFound { path } => Self::SpaceNotFound { url: path.display().to_string() },
             Memory::AccessDenied { .. } => Self::AccessDenied { problem, hint: None },
             Memory::Corrupted { .. } => Self::SpaceCorrupted { problem, hint: None },
+            Memory::Removed { .. } => Self::SpaceRemoved { problem },
             Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
             Memory::Stalled { pid } => Self::Stalled { pid },
             Memory::LimitExceeded { what, .. } => {

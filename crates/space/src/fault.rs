@@ -40,6 +40,7 @@ impl From<Fault> for Error {
             code::PROTOCOL => Self::Protocol { problem },
             "TUP-024" => Self::Storage { problem },
             "TUP-025" => Self::DurabilityUnknown { problem },
+            "TUP-026" => Self::SpaceRemoved { problem },
             _ => Self::System { problem },
         }
     }
@@ -78,6 +79,7 @@ mod tests {
             Error::VersionMismatch { problem: problem() },
             Error::SpaceCorrupted { problem: problem(), hint: Some("copy it".to_owned()) },
             Error::Storage { problem: problem() },
+            Error::SpaceRemoved { problem: problem() },
             Error::Stalled { pid: 4711 },
             Error::LimitExceeded { problem: problem(), hint: "use fewer".into() },
             Error::TransactionTooBig { problem: problem() },

@@ -27,7 +27,8 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
 from tupelo._native import end_with_parent
-from tupelo.errors import ConnectionLost, SpaceClosed, SpaceFull
+from tupelo.errors import ConnectionLost, SpaceClosed, SpaceFull, SpaceRemoved
+from tupelo.space import connect
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.serving import Server
@@ -65,10 +66,14 @@ class Terms(NamedTuple):
     ttl_s: float = protocol.TTL_S
     timeout_s: float | None = None
     keeps_dead: bool = False
+    reconnects: bool = False
+    """Whether processes go on in the space that has the name now, when theirs was removed."""
 
     def server(self, space: Space) -> Server:
         """Make one worker."""
-        return Server(space, **self._asdict())
+        terms = self._asdict()
+        del terms["reconnects"]
+        return Server(space, **terms)
 
 
 class Crew(Protocol):
@@ -430,12 +435,23 @@ def _work(report: Connection, parent: int, space: Space, terms: Terms) -> None:
     # Ctrl-C goes to all processes of a terminal; the first one decides what becomes of the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        server = terms.server(space)
         if terms.only is not None:
             functions.at(terms.only)
-        _end_after_task_on_sigterm(server)
-        report.send(READY)
-        server.serve()
+        is_ready = is_over = False
+        while not is_over:
+            server = terms.server(space)
+            _end_after_task_on_sigterm(server)
+            if not is_ready:
+                report.send(READY)
+                is_ready = True
+            try:
+                server.serve()
+                is_over = True
+            except SpaceRemoved:
+                if not terms.reconnects:
+                    raise
+                is_over = server.is_to_end
+                space = connect(space.url)
         if not server.is_to_end:
             report.send(ENDED)
     except Exception as error:  # noqa: BLE001 - told to the process that started this one

@@ -6,6 +6,9 @@ object of another program would run its code.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from tupelo.errors import SpaceRemoved
 from tupelo.tasks import protocol
 from tupelo.tasks.failures import is_of_value
 
@@ -35,4 +38,5 @@ def withdrawn(space: Space, template: Template[Any]) -> bool:
 def discard_queue(space: Space, queue: str) -> None:
     """Remove the tuples of a queue, except its dead letters."""
     of_it = protocol.task_of(queue) | protocol.end_of(queue)
-    space.discard(of_it | protocol.answers_under(f"{queue}/"))
+    with suppress(SpaceRemoved):  # there is nothing left of it
+        space.discard(of_it | protocol.answers_under(f"{queue}/"))

@@ -14,7 +14,7 @@ from time import monotonic
 
 from tupelo._native import Space, is_same, plain, present
 from tupelo.call import Call
-from tupelo.errors import SpaceFull, SpaceNotFound
+from tupelo.errors import SpaceFull, SpaceNotFound, SpaceRemoved
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import FINISHED_AT, at_end_of_process
 from tupelo.tasks.local import LocalPool, connection_like, is_private
@@ -177,7 +177,7 @@ def _is_nameless(pool: LocalPool) -> bool:
     """Whether the space of a pool was removed, or has lost its name to another one."""
     try:
         connection_like(pool.space).close()
-    except SpaceNotFound:
+    except (SpaceNotFound, SpaceRemoved):
         return True
     except Exception:  # noqa: BLE001 - nobody can tell now, as without descriptors: so it stays
         return False
@@ -286,6 +286,8 @@ def _finish() -> None:
     while (pool := _taken_off()) is not None:  # pools of a parent are left to it
         try:
             pool.finish()
+        except SpaceRemoved:  # its tasks are gone with it, and whoever asked for them was told
+            pool.kill()
         except BaseException:
             pool.kill()
             raise

@@ -13,12 +13,13 @@ from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from time import monotonic
 
-from tupelo._native import Space, is_same
+from tupelo._native import Space, is_same, plain
 from tupelo.errors import (
     ClaimLost,
     ConnectionLost,
     RemoteError,
     SpaceNotFound,
+    SpaceRemoved,
     Timeout,
     TupeloError,
 )
@@ -243,7 +244,8 @@ class LocalPool:
         if alive is None:
             return
         try:
-            alive.__exit__(None, None, None)
+            with suppress(SpaceRemoved):
+                alive.__exit__(None, None, None)
         except (ClaimLost, ConnectionLost):  # with the server that is there no more
             self.space.discard(POOL, self.queue)
 
@@ -252,8 +254,10 @@ def connection_like(space: Space) -> Space:
     """Open one more connection to a space.
 
     Raises:
-        SpaceNotFound: the name is that of another space by now, or of none.
+        SpaceRemoved: the name is that of another space by now, or of none.
+        SpaceNotFound: the same, and the space does not know it yet.
     """
+    plain(space).try_read(POOL, str)  # which says how it was removed
     own = reconnect(Space, space.url, space.objects == "pickle")
     if not is_same(own, space):
         own.close()

@@ -33,6 +33,7 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-023", include_str!("../../errors/TUP-023.md")),
     ("TUP-024", include_str!("../../errors/TUP-024.md")),
     ("TUP-025", include_str!("../../errors/TUP-025.md")),
+    ("TUP-026", include_str!("../../errors/TUP-026.md")),
     ("TUP-030", include_str!("../../errors/TUP-030.md")),
 ];
 

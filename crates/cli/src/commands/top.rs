@@ -56,8 +56,10 @@ pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Res
 /// or gone since the list was read. With names, a space may be gone until it is made anew.
 fn goes_on(look: Look, all: bool) -> Result<Option<Look>, Failure> {
     match look.seen {
-        Err(Failure::Space(Error::SpaceNotFound { .. })) if all => Ok(None),
-        Err(Failure::Space(Error::SpaceNotFound { .. })) => Ok(Some(look)),
+        // It may be removed between the two halves of a look, too.
+        Err(Failure::Space(Error::SpaceNotFound { .. } | Error::SpaceRemoved { .. })) => {
+            Ok((!all).then_some(look))
+        }
         Err(failure) if !all => Err(failure),
         _ => Ok(Some(look)),
     }

@@ -10,7 +10,7 @@ mod waiting;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tupelo_shm::{Memory, Segment};
+use tupelo_shm::{HowRemoved, Memory, Segment};
 use tupelo_tuple::hash;
 
 use crate::base::error::Error;
@@ -100,9 +100,11 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`tupelo_shm::Error::Corrupted`] if the sizes in it contradict each other.
+    /// [`tupelo_shm::Error::Corrupted`] if the sizes in it contradict each other; [`tupelo_shm::Error::Removed`] if it was
+    /// removed since it was attached to.
     pub fn new(segment: Segment) -> Result<Self, Error> {
         let memory = Memory::new(Arc::clone(segment.mapping()));
+        memory.require_sound()?;
         let journal_bytes = store::journal::line(&memory.view()).load64(store::journal::BYTES);
         if journal_bytes > store::journal::JOURNAL_BYTES_MAX {
             let what = "the journal is larger than it can be";
@@ -150,6 +152,17 @@ impl Engine {
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.store.name = name.into();
         self
+    }
+
+    /// Tells every process attached that the space was removed: every later call in it ends with
+    /// [`tupelo_shm::Error::Removed`].
+    pub fn retire(&self, how: HowRemoved) {
+        self.store.memory.retire(how);
+    }
+
+    /// Whether nothing of the space can be had any more: it was removed, or damage was found in it.
+    pub fn is_over(&self) -> bool {
+        store::require_sound(&self.store).is_err()
     }
 
     /// The segment behind.

@@ -322,12 +322,14 @@ pub(crate) fn count_unseen(store: &Store) -> Result<u64, Error> {
     require_whole(store, &view).map(|()| unseen)
 }
 
-/// An error if what was seen in `view` contradicts itself, or damage was found before.
+/// An error if what was seen in `view` contradicts itself, or damage was found before, or the space was removed.
 fn require_whole(store: &Store, view: &View<'_>) -> Result<(), Error> {
+    // First: a space that was removed meanwhile shows nothing.
+    store::require_sound(store)?;
     if view.violated() {
         return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
     }
-    store::require_sound(store)
+    Ok(())
 }
 
 /// The transactions, with the processes that began them.

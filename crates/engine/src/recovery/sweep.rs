@@ -7,7 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::{
-    PARTICIPANTS_MAX, ParticipantInfo, Section, Slot, THREADS_MAX, clock, log_run, set_log_run,
+    HowRemoved, PARTICIPANTS_MAX, ParticipantInfo, Section, Slot, THREADS_MAX, clock, log_run,
+    set_log_run,
 };
 use tupelo_tuple::TemplateRef;
 
@@ -20,7 +21,7 @@ use crate::recovery::held::{self, Held};
 use crate::recovery::provide::{self, Gathering};
 use crate::recovery::{abandoned, cell_memory, shrink, withdraw};
 use crate::store::stripe::{self, Stripe};
-use crate::store::{Store, arena, flight, record, registry, space_line};
+use crate::store::{self, Store, arena, flight, record, registry, space_line};
 use crate::waiters::events::Happening;
 use crate::waiters::{self, cells, keep, turns};
 
@@ -70,9 +71,21 @@ pub(crate) fn sweep_if_due(store: &Store) -> Result<(), Error> {
     }
     let next = now_ms.wrapping_add(PERIOD_MS);
     if word.compare_exchange(due_ms, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        require_name(store)?;
         keep::note_all_due(store);
         if_there_is_room(settle_the_dead(store))?;
         shrink::shrink(store)?;
+    }
+    Ok(())
+}
+
+/// Looks whether the file of the space still has its name. If it was removed by other means than ours, attached processes
+/// would wait for others that can not come: they are told. Not in a space with a journal: it goes on until another process
+/// opens its file anew, and then each change is refused.
+fn require_name(store: &Store) -> Result<(), Error> {
+    if store.layout.journal_bytes == 0 && store.segment.is_missing() {
+        store.memory.retire(HowRemoved::Missing);
+        store::require_sound(store)?;
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ impl Deref for Engine {
     }
 }
 
-/// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.
+/// An error if damage was found, or the space was removed. For who finds nothing: there is nothing to be found then.
 #[cold]
 pub(crate) fn require_sound(store: &Store) -> Result<(), Error> {
     Ok(store.memory.require_sound()?)
@@ -108,6 +108,10 @@ pub(crate) fn require_sound(store: &Store) -> Result<(), Error> {
 /// The error of a space that contradicts itself, which every later operation on it ends with, too (C5).
 #[cold]
 pub(crate) fn damaged(store: &Store, what: &'static str) -> Error {
+    // One that was removed meanwhile shows nothing, which is no contradiction.
+    if let Err(error) = require_sound(store) {
+        return error;
+    }
     store.memory.poison();
     tupelo_shm::Error::corrupted(what).into()
 }

@@ -7,7 +7,6 @@ pub(crate) mod pair;
 pub(crate) mod timed;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
@@ -28,7 +27,7 @@ pub(crate) const SECOND_KILLS_THOROUGH: usize = 60;
 /// Times that a script is recorded.
 pub(crate) const RECORDINGS_MAX: usize = 5;
 
-/// An engine over shared memory that has no name any more: nothing is left of it after the test.
+/// An engine over shared memory without a name: nothing is left of it after the test.
 pub(crate) fn space(size_bytes: u64) -> Arc<Engine> {
     space_within(&Limits { size_bytes, ..Limits::default() })
 }
@@ -56,20 +55,15 @@ fn space_of(
     reserve_bytes: usize,
     initialise: impl Fn(&Mapping) -> Result<(), tupelo_shm::Error>,
 ) -> Arc<Engine> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tupelo-crash-{}-{number}", std::process::id());
     let options = CreateOptions {
         reserve_bytes,
         initial_commit_bytes: 0,
         create: true,
-        fresh: true,
+        fresh: false,
         mode: 0o600,
     };
     let (directory, layout) = (Directory::default(), Engine::segment_layout());
-    let segment =
-        Segment::create_or_attach(&directory, &name, &options, &layout, initialise).unwrap();
-    directory.remove(&name).unwrap();
+    let segment = Segment::nameless(&directory, &options, &layout, initialise).unwrap();
     let engine = Arc::new(Engine::new(segment).unwrap());
     // Registers this thread, which is to be no part of the experiment, and grows the space: that reads
     // files of the system, which takes another path each time.

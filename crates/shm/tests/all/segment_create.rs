@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use crate::common::{LAYOUT, OPTIONS, Scratch, fill, open, open_with, value, word};
 use tupelo_crashtest::{Exit, fork, shared_words};
 use tupelo_shm::process::fork_generation;
-use tupelo_shm::{CreateOptions, Directory, Error, Segment, State};
+use tupelo_shm::{CreateOptions, Directory, Error, HowRemoved, Memory, Removal, Segment, State};
 
 /// C1: one wins, and nobody ever meets a half-made segment. C4: when all of them have ended, what they made is there.
 #[test]
@@ -135,8 +135,59 @@ fn idle_mappings_are_kept_up_to_a_limit() {
     assert_eq!(child.wait(), Exit::Done);
 }
 
+/// Who is attached to a segment is told how it lost its name.
+fn removal(segment: &Segment) -> Option<Removal> {
+    match Memory::new(Arc::clone(segment.mapping())).require_sound() {
+        Err(Error::Removed { removal }) => Some(removal),
+        sound => {
+            sound.unwrap();
+            None
+        }
+    }
+}
+
 #[test]
-fn a_fresh_segment_takes_the_place_of_an_old_one_whose_users_keep_it() {
+fn those_attached_are_told_by_whom_their_segment_was_removed_or_replaced_c4() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory();
+    let removed = open(&directory, "a", 1).unwrap();
+    assert_eq!(removal(&removed), None);
+    let pid = &shared_words(1)[0];
+    let child = fork(|| {
+        pid.store(std::process::id(), Ordering::Relaxed);
+        directory.remove("a").unwrap();
+    });
+    assert_eq!(child.wait(), Exit::Done);
+    let told = removal(&removed).unwrap();
+    assert_eq!((told.how, told.pid), (HowRemoved::Removed, pid.load(Ordering::Relaxed)));
+    let replaced = open(&directory, "b", 1).unwrap();
+    let fresh = open_with(&directory, "b", &CreateOptions { fresh: true, ..OPTIONS }, 1).unwrap();
+    let told = removal(&replaced).unwrap();
+    assert_eq!((told.how, told.pid), (HowRemoved::Replaced, std::process::id()));
+    assert_eq!(removal(&fresh), None);
+}
+
+#[test]
+fn a_segment_whose_file_is_gone_is_missing_and_one_whose_directory_is_another_is_not_c4() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory();
+    let segment = open(&directory, "a", 1).unwrap();
+    assert!(!segment.is_missing());
+    let elsewhere = scratch.path().with_extension("moved");
+    fs::rename(scratch.path(), &elsewhere).unwrap();
+    assert!(!segment.is_missing(), "nobody can tell");
+    fs::create_dir(scratch.path()).unwrap();
+    assert!(!segment.is_missing(), "it is another directory");
+    fs::remove_dir(scratch.path()).unwrap();
+    fs::rename(&elsewhere, scratch.path()).unwrap();
+    fs::remove_file(directory.path_of("a").unwrap()).unwrap();
+    assert!(segment.is_missing());
+    let private = Segment::private(&OPTIONS, &LAYOUT, |mapping| fill(mapping, 1)).unwrap();
+    assert!(!private.is_missing());
+}
+
+#[test]
+fn a_fresh_segment_takes_the_place_of_an_old_one_whose_users_keep_its_memory() {
     let scratch = Scratch::new();
     let directory = scratch.directory();
     let old = open(&directory, "a", 1).unwrap();
@@ -151,7 +202,7 @@ fn a_fresh_segment_takes_the_place_of_an_old_one_whose_users_keep_it() {
 }
 
 #[test]
-fn a_removed_segment_stays_with_those_attached_and_is_new_to_others_c4() {
+fn the_memory_of_a_removed_segment_stays_with_those_attached_and_is_new_to_others_c4() {
     let scratch = Scratch::new();
     let directory = scratch.directory();
     let old = open(&directory, "a", 1).unwrap();

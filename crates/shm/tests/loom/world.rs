@@ -270,6 +270,10 @@ pub(crate) mod access {
         pub(crate) fn poison(&self) {
             unreachable!("nothing is damaged here");
         }
+
+        pub(crate) fn refusal(&self) -> super::error::Error {
+            unreachable!("nothing is removed here");
+        }
     }
 }
 
@@ -294,10 +298,6 @@ pub(crate) mod error {
     impl Error {
         pub(crate) fn corrupted(what: &'static str) -> Self {
             Self::Corrupted(what)
-        }
-
-        pub(crate) fn poisoned() -> Self {
-            Self::Corrupted("poisoned")
         }
     }
 }

@@ -87,7 +87,7 @@ impl RemoteClaim {
     /// Ends the claim.
     pub(crate) fn settle(&self, settlement: Settlement<'_>) -> Result<(), Error> {
         let settled = self.ask(&Operation::Settle(settlement));
-        if matches!(settled, Ok(_) | Err(Error::ClaimLost { .. })) {
+        if matches!(settled, Ok(_) | Err(Error::ClaimLost { .. } | Error::SpaceRemoved { .. })) {
             self.is_settled.store(true, Atomic::Relaxed);
         }
         settled.map(drop)

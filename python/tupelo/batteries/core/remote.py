@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tupelo.batteries import checks
 from tupelo.batteries.core.pool import RETRIES_MAX
-from tupelo.errors import SpaceFull, TupeloError
+from tupelo.errors import SpaceFull, SpaceRemoved, TupeloError
 from tupelo.space import connect, require_objects
 from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import crew, functions, protocol
@@ -112,7 +112,20 @@ class Address:
         keywords: dict[str, Any],
         timeout_s: float | None = None,
     ) -> TaskFuture:
-        """Put a task, waiting for room as `Space.put` does; return the future of its answer."""
+        """Put a task, waiting for room as `Space.put` does; return the future of its answer.
+
+        Where the space was removed since, it is put in the one that has the name now.
+        """
+        try:
+            return self._submit(arguments, keywords, timeout_s)
+        except SpaceRemoved:  # nothing was put
+            with self._lock:
+                self._mailbox = None
+            return self._submit(arguments, keywords, timeout_s)
+
+    def _submit(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any], timeout_s: float | None
+    ) -> TaskFuture:
         mailbox = self._own_mailbox()
         submit = mailbox.submit_unanswered if self.terms.ignore_result else mailbox.submit
         return submit(

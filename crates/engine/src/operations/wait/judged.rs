@@ -18,7 +18,7 @@ use crate::base::want::Want;
 use crate::index::find::Order;
 use crate::operations::judged::{self, Choice, Verdicts};
 use crate::operations::wait::{self, Waiter, nanoseconds};
-use crate::store::stripe::Stripe;
+use crate::store::{self, stripe::Stripe};
 use crate::waiters::patience::Patience;
 use crate::waiters::{SCOPE, WANT, cell, wake};
 
@@ -66,6 +66,8 @@ pub(crate) fn owned(template: &[TemplateRef<'_>]) -> Result<Option<Template>, Er
 impl Waiter {
     /// Looks for a match, if that is its own affair, and hands it over to itself. Returns whether it has one.
     pub(crate) fn look_itself(&self) -> Result<bool, Error> {
+        // In a space that was removed, or is damaged, there will never be anything.
+        store::require_sound(&self.engine)?;
         let Some(own) = &self.own_look else {
             self.rejoin_if_lost()?;
             return Ok(self.record() != 0);
