@@ -19,7 +19,7 @@ use crate::refusal::stays_here;
 use crate::space::Handle;
 use crate::timeout;
 use crate::values;
-use crate::verbs::put::refuse_terms;
+use crate::verbs::put::{lease_terms, refuse_timeout};
 use crate::waiting;
 
 /// A tuple that this process holds, until the claim is done or the tuple goes back to the space.
@@ -230,7 +230,10 @@ impl Claim {
     /// Raises:
     ///     `NotEncodable`: a field cannot be stored. The claim goes on.
     ///     `ValueError`: the claim was done or aborted before.
-    ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
+    ///     `TypeError`: there is a `timeout=`: whether there is room is known when the claim is done.
+    ///
+    /// `lease` is how long the tuple stays, and `after` how long until it is visible, in seconds, both from when the claim
+    /// is done; None, the default: for ever, and at once.
     ///
     ///     >>> space.put("order", 7)
     ///     >>> claim = space.claim("order", int)
@@ -240,18 +243,24 @@ impl Claim {
     ///     >>> claim.done()
     ///     >>> space.take("shipped", int)
     ///     ('shipped', 7)
-    #[pyo3(signature = (*fields, **options), text_signature = "($self, /, *fields)")]
+    #[pyo3(
+        signature = (*fields, lease = None, after = None, **options),
+        text_signature = "($self, /, *fields, lease=None, after=None)"
+    )]
     fn put(
         &self,
-        py: Python<'_>,
         fields: &Bound<'_, PyTuple>,
+        lease: Option<&Bound<'_, PyAny>>,
+        after: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        refuse_terms(("put", "under a claim"), options)?;
+        let py = fields.py();
+        refuse_timeout(("put", "under a claim"), options)?;
+        let terms = lease_terms(lease, after)?;
         let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
         let handle = self.space.get();
         arguments::with_fields(py, (Source::Positional, &fields), handle, |fields| {
-            Ok(self.held.put(fields)?)
+            Ok(self.held.put_on(fields, &terms)?)
         })
         .map_err(|failure| self.exception(py, failure))
     }

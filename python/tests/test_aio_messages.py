@@ -134,7 +134,7 @@ def test_a_mistake_in_a_put_is_told_in_the_same_words(space, verb, keywords):
     assert space.count(REST) == 0
 
 
-@pytest.mark.parametrize("keywords", [{"tiemout": 1}, {"lease": 3}, {"timeout": 1}], ids=str)
+@pytest.mark.parametrize("keywords", [{"tiemout": 1}, {"ttl": 3}, {"timeout": 1}], ids=str)
 @pytest.mark.parametrize("verb", ["put", "put_all"])
 def test_a_mistake_in_a_put_of_a_transaction_is_told_in_the_same_words(space, verb, keywords):
     expected, to_tasks = told_by_both(space, "transaction", verb, PUTS[verb], keywords)

@@ -350,3 +350,30 @@ def test_what_could_never_be_stored_is_refused_at_once_and_the_claim_goes_on(spa
     claim.put("done", 1)
     claim.done()
     assert space.read_all(REST) == [("done", 1)]
+
+
+def test_a_lease_and_an_after_under_a_claim_count_from_done_k4(space, eventually):
+    space.put("work")
+    claim = space.claim("work")
+    claim.put("short", lease=0.05)
+    claim.put("later", after=0.05)
+    claim.put("plain")
+    with pytest.raises(ts.Timeout):
+        space.take("short", timeout=0.1)  # for longer than the lease
+    claim.done()
+    assert space.take("later", timeout=60) == ("later",)
+    eventually(lambda: space.count("short") == 0)
+    assert space.take("plain") == ("plain",)
+
+
+def test_the_only_put_under_a_claim_may_have_a_lease_k4(space, eventually):
+    space.put("work")
+    claim = space.claim("work")
+    claim.put("short", lease=0.02)
+    claim.done()
+    eventually(lambda: space.count("short") == 0)
+    space.put("work")
+    claim = space.claim("work")
+    claim.put("later", after=0.02, lease=3600)
+    claim.done()
+    assert space.take("later", timeout=60) == ("later",)

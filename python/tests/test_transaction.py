@@ -166,20 +166,55 @@ def test_a_transaction_ends_once(space):
     assert space.take_all(REST) == [("d",)]
 
 
-@pytest.mark.parametrize("name", ["lease", "after", "timeout"])
-def test_terms_of_a_put_are_refused_with_the_verb_that_has_them(space, name):
+def test_a_timeout_of_a_put_is_refused_with_the_verb_that_has_it(space):
     space.put("work")
     claim = space.claim("work")
     with space.transaction() as t:
         for put in (lambda **terms: t.put("a", **terms), lambda **terms: t.put_all([], **terms)):
-            with pytest.raises(TypeError, match=rf"in a transaction has no {name}=.*space\.put"):
-                put(**{name: 1})
+            with pytest.raises(TypeError, match=r"in a transaction has no timeout=.*space\.put"):
+                put(timeout=1)
         with pytest.raises(TypeError, match='put\\(\\) has no keyword argument "nothing"'):
             t.put("a", nothing=1)
-    with pytest.raises(TypeError, match=rf"under a claim has no {name}=.*space\.put"):
-        claim.put("a", **{name: 1})
+    with pytest.raises(TypeError, match=r"under a claim has no timeout=.*space\.put"):
+        claim.put("a", timeout=1)
     claim.done()
     assert space.count(REST) == 0
+
+
+def test_a_lease_and_an_after_count_from_the_commit_x2(space, eventually):
+    with space.transaction() as t:
+        t.put("short", lease=0.05)
+        t.put("later", after=0.05)
+        t.put_all([("host", 1), ("host", 2)], lease=3600)
+        t.put("plain")
+        t.put("given up", lease=3600)
+        t.take("given up")
+        assert t.count(REST) == 5  # the transaction sees all of them at once
+        with pytest.raises(ts.Timeout):
+            t.take("nothing", timeout=0.1)  # for longer than the lease
+        assert t.count("short") == 1
+    assert sum(shape["leased"] for shape in space.stat()["shapes"]) >= 2
+    assert space.take("later", timeout=60) == ("later",)
+    eventually(lambda: space.count("short") == 0)
+    assert space.read_all("host", int) == [("host", 1), ("host", 2)]
+    assert space.take("plain") == ("plain",)
+
+
+def test_a_transaction_that_is_rolled_back_puts_nothing_on_terms_x2(space):
+    with pytest.raises(ZeroDivisionError), space.transaction() as t:
+        t.put("host", lease=3600)
+        raise ZeroDivisionError
+    assert space.count(REST) == 0
+
+
+def test_many_puts_of_a_transaction_keep_their_terms_apart_x2(space, eventually):
+    with space.transaction() as t:
+        for number in range(40):
+            t.put("host", number, lease=0.02 if number % 2 else None)
+        assert t.take("host", 3) == ("host", 3)
+        assert t.take("host", 4) == ("host", 4)
+    eventually(lambda: space.count("host", int) == 19)
+    assert {number % 2 for _, number in space.read_all("host", int)} == {0}
 
 
 def test_another_thread_is_refused(space):

@@ -115,9 +115,7 @@ VERBS_OF_TRANSACTIONS = [name for name in vars(ts.TransactionSpace) if not name.
 def test_a_verb_of_a_transaction_has_help_and_the_signature_of_that_of_a_space(verb):
     method, of_space = getattr(ts.TransactionSpace, verb), getattr(ts.Space, verb)
     assert ">>> " in method.__doc__
-    refused = (
-        {"lease", "after", "timeout", "atomic", "progress"} if verb.startswith("put") else set()
-    )
+    refused = {"timeout", "atomic", "progress"} if verb.startswith("put") else set()
     parameters = inspect.signature(of_space).parameters.values()
     expected = [one for one in parameters if one.name not in refused]
     assert list(inspect.signature(method).parameters.values()) == expected

@@ -3,7 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tupelo_engine::{Claim as HeldClaim, ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
+use tupelo_engine::{
+    Claim as HeldClaim, ClaimRenewal, ClaimTerms, LeaseTerms, Obituary, Order, sink_once,
+};
 use tupelo_protocol::{Settlement, Term};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
@@ -40,7 +42,21 @@ pub struct Claim {
     /// The tuples that appear with `done` (rule K4); as a rule none. Not for a claim that is elsewhere: its tuples are
     /// there. No lock is held while a caller waits that may need the lock of an interpreter. Locked also while the
     /// claim is settled, so that a concurrent put either appears or is refused.
-    puts: Mutex<Vec<Tuple>>,
+    puts: Mutex<Puts>,
+}
+
+/// Tuples that are held back, and the terms of each.
+#[derive(Debug, Default)]
+struct Puts {
+    tuples: Vec<Tuple>,
+    terms: Vec<LeaseTerms>,
+}
+
+impl Puts {
+    fn clear(&mut self) {
+        self.tuples.clear();
+        self.terms.clear();
+    }
 }
 
 /// Where a claim is held.
@@ -276,6 +292,19 @@ impl Claim {
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`]; [`Error::LimitExceeded`], or
     /// [`Error::SpaceFull`], for what could never be stored.
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.put_on(tuple, &LeaseTerms::default())
+    }
+
+    /// As [`Claim::put`], on `terms` that count from when the claim is done (rules L1, L3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::put`].
+    pub fn put_on<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        terms: &LeaseTerms,
+    ) -> Result<(), Error> {
         self.space().require_open()?;
         self.held.require_open()?;
         let tuple = tuple.into();
@@ -283,15 +312,17 @@ impl Claim {
             Held::Here(claim) => {
                 claim.check(tuple)?;
                 let tuple = tuple.to_tuple()?;
-                self.puts()?.push(tuple);
+                let mut puts = self.puts()?;
+                puts.tuples.push(tuple);
+                puts.terms.push(*terms);
                 Ok(())
             }
-            Held::There(claim) => claim.put(tuple),
+            Held::There(claim) => claim.put(tuple, terms),
         }
     }
 
     /// The tuples that were put so far, for a claim that is open and stays so, but for the owner of the lock.
-    fn puts(&self) -> Result<MutexGuard<'_, Vec<Tuple>>, Error> {
+    fn puts(&self) -> Result<MutexGuard<'_, Puts>, Error> {
         // First: in the child of a fork another thread of the parent may have had the lock.
         self.held.require_open()?;
         let puts = self.puts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -303,7 +334,11 @@ impl Claim {
     /// space, and that has a smaller answer. Returns how many tuples that were; none if the claim has ended.
     pub fn discard_puts(&self) -> usize {
         match &self.held {
-            Held::Here(_) => self.puts().map_or(0, |mut puts| puts.drain(..).count()),
+            Held::Here(_) => self.puts().map_or(0, |mut puts| {
+                let count = puts.tuples.len();
+                puts.clear();
+                count
+            }),
             Held::There(claim) => claim.discard(),
         }
     }
@@ -323,10 +358,11 @@ impl Claim {
                 Held::Here(claim) => claim,
             };
             let mut puts = self.puts()?;
-            if puts.is_empty() {
+            let Puts { tuples, terms } = &*puts;
+            if tuples.is_empty() {
                 return Ok(claim.done(&[])?);
             }
-            with_all_tuples(&puts, |tuples| claim.done(tuples))??;
+            with_all_tuples(tuples, |tuples| claim.done_on(tuples, terms))??;
             puts.clear();
             Ok(())
         })?;

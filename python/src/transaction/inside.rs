@@ -17,7 +17,7 @@ use crate::order;
 use crate::space::Handle;
 use crate::timeout;
 use crate::verbs::bulk::{at_least_and_most, optional_count};
-use crate::verbs::put::{collect, refuse_terms};
+use crate::verbs::put::{collect, lease_terms, refuse_timeout};
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
 
@@ -70,45 +70,60 @@ impl InsideObject {
     /// Raises:
     ///     `Aborted`: the transaction's ttl has passed.
     ///     `NotEncodable`: a field cannot be stored. The transaction goes on.
-    ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
+    ///     `TypeError`: there is a `timeout=`: room is looked for at commit.
+    ///
+    /// `lease` is how long the tuple stays, and `after` how long until others see it. Both are in seconds and count from
+    /// the commit. None, the default, is for ever, and at once. The transaction itself sees the tuple at once.
     ///
     ///     >>> with space.transaction() as t:
     ///     ...     t.put("job", 1)
     ///     ...     t.count("job", int), space.count("job", int)
     ///     (1, 0)
-    #[pyo3(signature = (*fields, **options), text_signature = "($self, /, *fields)")]
+    #[pyo3(
+        signature = (*fields, lease = None, after = None, **options),
+        text_signature = "($self, /, *fields, lease=None, after=None)"
+    )]
     fn put(
         &self,
-        py: Python<'_>,
         fields: &Bound<'_, PyTuple>,
+        lease: Option<&Bound<'_, PyAny>>,
+        after: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        refuse_terms(("put", "in a transaction"), options)?;
+        let py = fields.py();
+        refuse_timeout(("put", "in a transaction"), options)?;
+        let terms = lease_terms(lease, after)?;
         let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
         arguments::with_fields(py, (Source::Positional, &fields), self.handle(), |fields| {
-            Ok(self.inside().put(fields)?)
+            Ok(self.inside().put_on(fields, &terms)?)
         })
         .map_err(|failure| self.exception(py, failure))
     }
 
     /// Add several tuples when the transaction commits; return how many.
     ///
-    /// The argument and the exceptions are those of `Space.put_all`, and of `put` here.
+    /// The arguments and the exceptions are those of `put` here, and of `Space.put_all`.
     ///
     ///     >>> with space.transaction() as t:
     ///     ...     t.put_all(("job", n) for n in range(3))
     ///     3
-    #[pyo3(signature = (tuples, /, **options), text_signature = "($self, tuples, /)")]
+    #[pyo3(
+        signature = (tuples, /, *, lease = None, after = None, **options),
+        text_signature = "($self, tuples, /, *, lease=None, after=None)"
+    )]
     fn put_all(
         &self,
-        py: Python<'_>,
         tuples: &Bound<'_, PyAny>,
+        lease: Option<&Bound<'_, PyAny>>,
+        after: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<usize> {
-        refuse_terms(("put_all", "in a transaction"), options)?;
+        let py = tuples.py();
+        refuse_timeout(("put_all", "in a transaction"), options)?;
+        let terms = lease_terms(lease, after)?;
         let tuples = collect(tuples)?;
         arguments::with_tuples(py, &tuples, self.handle(), |tuples| {
-            self.inside().put_all(tuples)?;
+            self.inside().put_all_on(tuples, &terms)?;
             Ok(tuples.len())
         })
         .map_err(|failure| self.exception(py, failure))

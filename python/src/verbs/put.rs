@@ -74,22 +74,32 @@ True
     }
 }
 
-/// Refuses the keywords of a `verb` that puts later: `where_` its tuples are held back. The error says which verbs take
-/// them. A lease would run while the tuple is not visible.
-pub(crate) fn refuse_terms(
+/// Refuses the keyword `timeout` of a `verb` that puts later: `where_` its tuples are held back. The error says which verb
+/// takes it. Refuses unknown keywords, too.
+pub(crate) fn refuse_timeout(
     (verb, where_): (&str, &str),
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let Some((name, _)) = options.and_then(|options| options.iter().next()) else { return Ok(()) };
     let name = name.str()?;
     let name = name.to_string_lossy();
-    if !matches!(&*name, "lease" | "after" | "timeout") {
+    if name != "timeout" {
         return Err(PyTypeError::new_err(format!("{verb}() has no keyword argument {name:?}")));
     }
     Err(PyTypeError::new_err(format!(
-        "{verb}() {where_} has no {name}=: its tuples appear at the end, and stay until somebody takes them. \
-         space.{verb}(..., {name}=...) has it, and puts at once"
+        "{verb}() {where_} has no timeout=: its tuples appear at the end, which waits for room. \
+         space.{verb}(..., timeout=...) has it, and puts at once"
     )))
+}
+
+/// The terms of what is put later.
+pub(crate) fn lease_terms(
+    lease: Option<&Bound<'_, PyAny>>,
+    after: Option<&Bound<'_, PyAny>>,
+) -> PyResult<LeaseTerms> {
+    let lease = lease.map_or(Ok(None), |lease| timeout::LEASE.of(lease))?;
+    let after = after.map_or(Ok(None), |after| timeout::AFTER.of(after))?;
+    Ok(LeaseTerms { lease, after })
 }
 
 /// The terms in the arguments; `None` if there are none.

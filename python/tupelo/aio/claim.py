@@ -90,9 +90,14 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         """Let the claim run for `ttl` seconds from now; by default for as long as at first."""
         self._held.extend(ttl)
 
-    async def put(self, *fields: Any) -> None:
-        """Add a tuple at the moment when the claim is done, or never (rule K4)."""
-        self._held.put(*fields)
+    async def put(
+        self, *fields: Any, lease: Seconds | None = None, after: Seconds | None = None
+    ) -> None:
+        """Add a tuple at the moment when the claim is done, or never (rule K4).
+
+        `lease` and `after` count from that moment, as `tupelo.Claim.put` has it.
+        """
+        self._held.put(*fields, lease=lease, after=after)
 
     async def __aenter__(self) -> T:
         """Claim, and begin to renew the claim; return the tuple."""

@@ -92,13 +92,13 @@ class TransactionSpace:
         """Show where it is; of a transaction also whether it is open."""
         return f"<aio.{repr(self._plain)[1:]}"
 
-    async def put(self, *fields: Any, **unknown: Any) -> None:
-        """Store a tuple when the transaction commits."""
-        self._inside.put(*fields, **unknown)
+    async def put(self, *fields: Any, **terms: Any) -> None:
+        """Store a tuple when the transaction commits, on terms that count from then."""
+        self._inside.put(*fields, **terms)
 
-    async def put_all(self, tuples: Iterable[Any], /, **unknown: Any) -> int:
-        """Store several tuples when the transaction commits."""
-        return self._inside.put_all(tuples, **unknown)
+    async def put_all(self, tuples: Iterable[Any], /, **terms: Any) -> int:
+        """Store several tuples when the transaction commits, on terms that count from then."""
+        return self._inside.put_all(tuples, **terms)
 
     async def try_take(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
         """Take a match, or return None at once."""

@@ -117,9 +117,9 @@ class _RecordingClaim(Claim["Any"]):
     def blocking(self) -> Any:
         return RecordingClaim(self._history, self._held)
 
-    async def put(self, *fields: Any) -> None:
+    async def put(self, *fields: Any, **terms: Any) -> None:
         with self._history.until_lost():
-            await super().put(*fields)
+            await super().put(*fields, **terms)
         self._history.put(fields)
 
     async def done(self, **options: Any) -> None:

@@ -121,10 +121,10 @@ class RecordingClaim(_StandsIn):
             raise
         self._history.end(is_done=exception is None)
 
-    def put(self, *fields: Any) -> None:
+    def put(self, *fields: Any, **terms: Any) -> None:
         """As `Claim.put`."""
         with self._history.until_lost():
-            self._plain.put(*fields)
+            self._plain.put(*fields, **terms)
         self._history.put(fields)
 
     def done(self, **options: Any) -> None:

@@ -71,6 +71,15 @@ pub(crate) fn all_incoming<'f>(
     Ok(())
 }
 
+/// Gives each tuple the terms of the same place, from now on. Those without are there at once, and for ever.
+pub(crate) fn set_terms(store: &Store, incoming: &mut [(Incoming<'_>, u32)], terms: &[LeaseTerms]) {
+    for ((one, _), terms) in incoming.iter_mut().zip(terms) {
+        if *terms != LeaseTerms::default() {
+            one.terms = Some(incoming::numbered(store, terms));
+        }
+    }
+}
+
 fn put_all_incoming(store: &Store, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
     if incoming.is_empty() {
         return Ok(());

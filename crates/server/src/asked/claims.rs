@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use tupelo::encoding::{Decoded, encode_tuple_ref, write};
 use tupelo::{
-    Attempt, Claim, ClaimTerms, Error, Field, Obituary, Order, Space, TemplateRef, TupleRef,
-    TupleView, fields,
+    Attempt, Claim, ClaimTerms, Error, Field, LeaseTerms, Obituary, Order, Space, TemplateRef,
+    TupleRef, TupleView, fields,
 };
 use tupelo_protocol::{Fault, Operation, Settlement, Term};
 
@@ -56,11 +56,13 @@ pub(super) fn on_claim(
     operation: &Operation<'_>,
 ) -> Result<Answer, Fault> {
     match operation {
-        Operation::Put { tuples, .. } => {
+        Operation::Put { tuples, terms, .. } => {
             let bytes = tuples.as_bytes().len();
             let tuples = tuples.decode()?;
             share.add(bytes)?;
-            tuples.iter().map(Decoded::as_ref).try_for_each(|tuple| claim.put(tuple))?;
+            let terms = LeaseTerms { lease: terms.lease, after: terms.after };
+            let mut refs = tuples.iter().map(Decoded::as_ref);
+            refs.try_for_each(|tuple| claim.put_on(tuple, &terms))?;
             return Ok(Answer::Done(tuples.len() as u64));
         }
         Operation::Term(Term::Renew(Some(ttl))) => claim.extend(Some(*ttl))?,

@@ -4,7 +4,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tupelo::encoding::Decoded;
-use tupelo::{Error, Inside, Order, Outcome, Space, TemplateRef, TupleView, Waiter, Want};
+use tupelo::{
+    Error, Inside, LeaseTerms, Order, Outcome, Space, TemplateRef, TupleView, Waiter, Want,
+};
 use tupelo_protocol::{
     Action, Amount, Fault, Operation, PutTerms, Settlement, SpaceIds, Tuples, Watched,
 };
@@ -92,9 +94,7 @@ pub(super) fn perform(
 /// Does an operation in a transaction that is answered by a number.
 fn counted(open: &Open, inside: Inside<'_>, operation: &Operation<'_>) -> Result<u64, Fault> {
     Ok(match *operation {
-        Operation::Put { tuples, terms, unless: None } if terms == PutTerms::default() => {
-            put(open, inside, tuples)?
-        }
+        Operation::Put { tuples, terms, unless: None } => put(open, inside, (tuples, terms))?,
         Operation::Check { tuples } => {
             let tuples = tuples.decode()?;
             tuples.iter().try_for_each(|tuple| inside.check(tuple.as_ref()))?;
@@ -132,12 +132,17 @@ fn find(
     }
 }
 
-fn put(open: &Open, inside: Inside<'_>, tuples: Tuples<'_>) -> Result<u64, Fault> {
+fn put(
+    open: &Open,
+    inside: Inside<'_>,
+    (tuples, terms): (Tuples<'_>, PutTerms),
+) -> Result<u64, Fault> {
     let bytes = tuples.as_bytes().len();
     let tuples = tuples.decode()?;
     open.puts.add(bytes)?;
     let refs: Vec<_> = tuples.iter().map(Decoded::as_ref).collect();
-    inside.put_all(&refs)?;
+    let PutTerms { lease, after } = terms;
+    inside.put_all_on(&refs, &LeaseTerms { lease, after })?;
     Ok(refs.len() as u64)
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{Attempt, ClaimTerms, Obituary, Order};
-use tupelo_protocol::{Fault, Kept, Operation, PutTerms, Settlement, TemplateBytes, Term, Tuples};
+use tupelo_engine::{Attempt, ClaimTerms, LeaseTerms, Obituary, Order};
+use tupelo_protocol::{Fault, Kept, Operation, Settlement, TemplateBytes, Term, Tuples};
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
+use super::ask::put_terms;
 use super::{Ask, collect, encoded, lease};
 use crate::connect::Space;
 use crate::error::Error;
@@ -71,10 +72,10 @@ impl RemoteClaim {
     }
 
     /// Puts a tuple under the claim.
-    pub(crate) fn put(&self, tuple: TupleRef<'_>) -> Result<(), Error> {
+    pub(crate) fn put(&self, tuple: TupleRef<'_>, terms: &LeaseTerms) -> Result<(), Error> {
         let tuples = encoded(std::iter::once(tuple))?;
         let tuples = Tuples::of_encoding(&tuples);
-        let put = Operation::Put { tuples, terms: PutTerms::default(), unless: None };
+        let put = Operation::Put { tuples, terms: put_terms(terms), unless: None };
         self.ask(&put).map(drop)
     }
 

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use std::time::{Duration, Instant};
 
-use tupelo_engine::Order;
+use tupelo_engine::{LeaseTerms, Order};
 use tupelo_protocol::{
-    Action, Amount, Kept, Operation, PutTerms, Settlement, SpaceId, SpaceIds, TemplateBytes,
-    Tuples, Watched,
+    Action, Amount, Kept, Operation, Settlement, SpaceId, SpaceIds, TemplateBytes, Tuples, Watched,
 };
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
+use super::ask::put_terms;
 use super::{Ask, encoded, find, not_due};
 use crate::connect::Space;
 use crate::error::Error;
@@ -121,12 +121,12 @@ pub(crate) struct RemoteInside<'t> {
 }
 
 impl RemoteInside<'_> {
-    pub(crate) fn put_all(&self, tuples: &[TupleRef<'_>]) -> Result<(), Error> {
+    pub(crate) fn put_all(&self, tuples: &[TupleRef<'_>], terms: &LeaseTerms) -> Result<(), Error> {
         if tuples.is_empty() {
             return Ok(());
         }
         let tuples = encoded(tuples.iter().copied())?;
-        let (tuples, terms) = (Tuples::of_encoding(&tuples), PutTerms::default());
+        let (tuples, terms) = (Tuples::of_encoding(&tuples), put_terms(terms));
         self.count_of(&Operation::Put { tuples, terms, unless: None }).map(drop)
     }
 

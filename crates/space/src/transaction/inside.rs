@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tupelo_engine::Order;
+use tupelo_engine::{LeaseTerms, Order};
 use tupelo_protocol::Action;
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
@@ -63,8 +63,22 @@ impl<'t> Inside<'t> {
     /// [`Error::SpaceFull`] for a tuple larger than the space, [`Error::LimitExceeded`]; whether there is room is known
     /// at commit.
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.put_on(tuple, &LeaseTerms::default())
+    }
+
+    /// As [`Inside::put`], on `terms` that count from the commit (rules L1, L3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::put`].
+    pub fn put_on<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        terms: &LeaseTerms,
+    ) -> Result<(), Error> {
         let tuple = tuple.into();
-        self.either(|call| call.put(self.at, tuple), |inside| inside.put_all(&[tuple]))
+        let here = |call: &mut Call<'_>| call.put_on(self.at, tuple, terms);
+        self.either(here, |inside| inside.put_all(&[tuple], terms))
     }
 
     /// Stores all tuples at commit, or none.
@@ -73,11 +87,20 @@ impl<'t> Inside<'t> {
     ///
     /// As [`Inside::put`]: none of them is put.
     pub fn put_all(&self, tuples: &[TupleRef<'_>]) -> Result<(), Error> {
+        self.put_all_on(tuples, &LeaseTerms::default())
+    }
+
+    /// As [`Inside::put_all`], each on `terms` that count from the commit (rules L1, L3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::put`]: none of them is put.
+    pub fn put_all_on(&self, tuples: &[TupleRef<'_>], terms: &LeaseTerms) -> Result<(), Error> {
         let all = |call: &mut Call<'_>| {
             tuples.iter().try_for_each(|tuple| call.check(self.at, *tuple))?;
-            tuples.iter().try_for_each(|tuple| call.put(self.at, *tuple))
+            tuples.iter().try_for_each(|tuple| call.put_on(self.at, *tuple, terms))
         };
-        self.either(all, |inside| inside.put_all(tuples))
+        self.either(all, |inside| inside.put_all(tuples, terms))
     }
 
     /// Checks a tuple that is to be put: for a caller that changes something else first.

@@ -11,6 +11,7 @@ use tupelo_tuple::{Kind, TupleRef};
 use crate::Engine;
 use crate::base::clock;
 use crate::base::error::Error;
+use crate::base::terms::LeaseTerms;
 use crate::index::links;
 use crate::journal;
 use crate::operations::bulk::{self, Together};
@@ -40,6 +41,16 @@ impl<H: Handle> Claim<H> {
     /// [`Error::ClaimLost`]: somebody else has the tuple, or may have had it; nothing was stored (rule K3). As
     /// [`crate::Engine::put_all`]: nothing was stored, and the tuple is still claimed.
     pub fn done(&self, puts: &[TupleRef<'_>]) -> Result<(), Error> {
+        self.done_on(puts, &[])
+    }
+
+    /// As [`Claim::done`], where each of `puts` has the terms of the same place, which count from this moment (rules L1, L3). Those
+    /// without are there at once, and for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn done_on(&self, puts: &[TupleRef<'_>], terms: &[LeaseTerms]) -> Result<(), Error> {
         self.require_open()?;
         let engine = self.engine();
         if puts.is_empty() {
@@ -48,7 +59,7 @@ impl<H: Handle> Claim<H> {
                 free_claimed(engine, section, stripe, record)
             }))
         } else {
-            self.settled(done_with(engine, self.place, puts))
+            self.settled(done_with(engine, self.place, (puts, terms)))
         }
     }
 
@@ -287,9 +298,14 @@ pub(crate) fn told_of_end<'m>(
 }
 
 /// Consumes a claimed tuple and stores others, at one moment (rule K4).
-fn done_with(store: &Store, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
+fn done_with(
+    store: &Store,
+    place: Place,
+    (puts, terms): (&[TupleRef<'_>], &[LeaseTerms]),
+) -> Result<(), Error> {
     let mut incoming = Together::new();
     bulk::all_incoming(store, puts, &mut incoming)?;
+    bulk::set_terms(store, &mut incoming, terms);
     full::require_fit(store, &incoming)?;
     keep::keep_time_for_wide(store)?;
     if let [(sole, _)] = &mut incoming[..] {

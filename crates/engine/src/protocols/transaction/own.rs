@@ -9,6 +9,7 @@ use std::ops::Index as At;
 use smallvec::SmallVec;
 use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef, TupleView};
 
+use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, beats, chosen};
 use crate::operations::targets::{Patterns, TupleCopy};
 use crate::protocols::transaction::Few;
@@ -31,6 +32,8 @@ pub(super) struct Own {
     all: Ascending<TupleCopy>,
     /// The same, by shape: from when on there are more than [`SCANNED_MAX`].
     shapes: Vec<OfShape>,
+    /// When each is there from the commit on, of those that are not there at once and for ever.
+    terms: BTreeMap<Number, LeaseTerms>,
     next: Number,
     seed: u64,
 }
@@ -109,12 +112,15 @@ impl<V> At<Number> for Ascending<V> {
 
 impl Own {
     pub(super) fn new(seed: u64) -> Self {
-        Self { all: Ascending::new(), shapes: Vec::new(), next: 0, seed }
+        Self { all: Ascending::new(), shapes: Vec::new(), terms: BTreeMap::new(), next: 0, seed }
     }
 
-    pub(super) fn put(&mut self, incoming: &Incoming<'_>) {
+    pub(super) fn put(&mut self, incoming: &Incoming<'_>, terms: &LeaseTerms) {
         let number = self.next;
         self.next += 1;
+        if *terms != LeaseTerms::default() {
+            self.terms.insert(number, *terms);
+        }
         self.all.insert(number, TupleCopy::of(incoming));
         let Self { all, shapes, seed, .. } = self;
         if !shapes.is_empty() {
@@ -130,6 +136,15 @@ impl Own {
         self.all.len()
     }
 
+    /// The terms of each, oldest first; empty if none has any.
+    pub(super) fn terms(&self) -> Vec<LeaseTerms> {
+        if self.terms.is_empty() {
+            return Vec::new();
+        }
+        let of_each = |number| self.terms.get(&number).copied().unwrap_or_default();
+        self.all.numbers().map(of_each).collect()
+    }
+
     /// One that is there.
     pub(super) fn get(&self, number: Number) -> &TupleCopy {
         &self.all[number]
@@ -138,6 +153,7 @@ impl Own {
     /// Takes one out: it was put and taken, and nobody ever hears of it (rules X2, X7).
     pub(super) fn remove(&mut self, number: Number) {
         let Some(copy) = self.all.remove(number) else { return };
+        self.terms.remove(&number);
         if !self.shapes.is_empty() {
             of_shape(&mut self.shapes, &copy).remove(number, &copy, self.seed);
         }

@@ -56,6 +56,7 @@ impl Part {
         all: &mut Together<'f>,
     ) -> Result<(), Error> {
         bulk::all_incoming(&self.engine, refs, all)?;
+        bulk::set_terms(&self.engine, all, &self.own.terms());
         for (one, _) in all.iter_mut().take(self.holds.len()) {
             // It comes for one that goes.
             one.takes_room = false;

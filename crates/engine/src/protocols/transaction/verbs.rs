@@ -4,6 +4,7 @@
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::base::error::Error;
+use crate::base::terms::LeaseTerms;
 use crate::base::want::Want;
 use crate::index::find::Order;
 use crate::operations::targets::{TupleBuffer, TupleCopy};
@@ -22,10 +23,25 @@ impl Transaction {
     ///
     /// [`Error::TooLarge`] and [`Error::LimitExceeded`] at once; that the space is full is known at commit.
     pub fn put<'f>(&mut self, at: usize, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.put_on(at, tuple, &LeaseTerms::default())
+    }
+
+    /// As [`Transaction::put`], on `terms` that count from the commit (rules L1, L3). To the transaction itself the tuple is there
+    /// at once, and until then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::put`].
+    pub fn put_on<'f>(
+        &mut self,
+        at: usize,
+        tuple: impl Into<TupleRef<'f>>,
+        terms: &LeaseTerms,
+    ) -> Result<(), Error> {
         self.require_open()?;
         let part = &mut self.parts[at];
         let incoming = put::incoming(&part.engine, tuple.into())?;
-        part.own.put(&incoming);
+        part.own.put(&incoming, terms);
         Ok(())
     }
 
