@@ -35,6 +35,7 @@ def worker(
     concurrency: int = 1,
     objects: Literal["strict", "pickle"] | None = None,
     ignore_result: bool = False,
+    result_ttl: Seconds | None = 3600,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes; see `tupelo.batteries.worker`.
 
@@ -52,6 +53,7 @@ def worker(
         concurrency=concurrency,
         objects=objects,
         ignore_result=ignore_result,
+        result_ttl=result_ttl,
     )
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:

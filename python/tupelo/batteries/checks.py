@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from tupelo._native import Seconds
 
-__all__ = ["integer", "number_of", "text", "time_to_live", "times_of_work"]
+__all__ = ["integer", "number_of", "result_ttl", "text", "time_to_live", "times_of_work"]
 
 
 def text(name: str, value: Any) -> str:
@@ -64,6 +64,20 @@ def time_to_live(value: Any) -> float:
         raise TypeError(message)
     if ttl_s == 0:
         message = "ttl is 0: give seconds from which on a silent holder has lost what it holds"
+        raise ValueError(message)
+    return ttl_s
+
+
+def result_ttl(value: Any) -> float | None:
+    """Return the seconds that the argument `result_ttl` has to be, more than 0, or None.
+
+    Raises:
+        TypeError: it is no number of seconds.
+        ValueError: it is not positive, or no number.
+    """
+    ttl_s = _native.seconds("result_ttl", value)
+    if ttl_s == 0:
+        message = "result_ttl is 0: give seconds, None for ever, or ignore_result=True for none"
         raise ValueError(message)
     return ttl_s
 

@@ -33,6 +33,7 @@ def worker(
     concurrency: int = 1,
     objects: Literal["strict", "pickle"] | None = None,
     ignore_result: bool = False,
+    result_ttl: Seconds | None = 3600,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes: `tupelo worker MODULE:FUNCTION` starts them.
 
@@ -51,7 +52,9 @@ def worker(
             `connect`, here and in the workers.
         ignore_result: whether to discard the results. Then workers put none, and the future of
             `submit` is done at once, with None. It says nothing of a task that fails: `dead` does.
-            Without it, results that you do not collect stay in the space.
+        result_ttl: how many seconds a result that is not collected stays in the space. The program
+            that submitted the task collects it at once, as long as it runs. None keeps results for
+            ever.
 
     Raises:
         TypeError: an argument of another type, or a function that workers cannot find.
@@ -71,6 +74,7 @@ def worker(
         concurrency=concurrency,
         objects=objects,
         ignore_result=ignore_result,
+        result_ttl=result_ttl,
     )
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:

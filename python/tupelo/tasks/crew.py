@@ -66,6 +66,7 @@ class Terms(NamedTuple):
     ttl_s: float = protocol.TTL_S
     timeout_s: float | None = None
     keeps_dead: bool = False
+    result_ttl_s: float | None = protocol.RESULT_TTL_S
     reconnects: bool = False
     """Whether processes go on in the space that has the name now, when theirs was removed."""
 

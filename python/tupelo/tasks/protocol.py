@@ -35,6 +35,7 @@ __all__ = [
     "EVAL",
     "FAILED",
     "NOBODY",
+    "RESULT_TTL_S",
     "TASK",
     "TTL_S",
     "Task",
@@ -58,6 +59,9 @@ DEATHS_MAX = 3
 
 NOBODY = -1
 """The number of an answer to no task: no worker is left to answer."""
+
+RESULT_TTL_S = 3600.0
+"""How long an answer stays that nobody takes, by default."""
 
 TTL_S = 30.0
 """How long a worker may be silent before its task is given to another, by default."""

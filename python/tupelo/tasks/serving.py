@@ -53,6 +53,7 @@ class Server:
         ttl_s: float = protocol.TTL_S,
         timeout_s: float | None = None,
         keeps_dead: bool = False,
+        result_ttl_s: float | None = protocol.RESULT_TTL_S,
     ) -> None:
         """Get ready.
 
@@ -63,12 +64,14 @@ class Server:
             ttl_s: how long this process may be silent (stopped) before the task is another's.
             timeout_s: how long a task may run before this process is ended.
             keeps_dead: whether a task that has failed is also put as a dead letter.
+            result_ttl_s: how long an answer stays that nobody takes. None keeps it for ever.
         """
         self._space = space
         self._wanted = like(protocol.task_of(queue)) | like(protocol.end_of(queue))
         self._only = only
         self._ttl_s = ttl_s
         self._keeps_dead = keeps_dead
+        self._result_ttl_s = result_ttl_s
         self._running: tuple[Claim[Any], Task] | None = None
         self._timekeeper = None if timeout_s is None else Timekeeper(timeout_s, self._late)
         self._timeout_s = timeout_s
@@ -181,7 +184,7 @@ class Server:
         sent = value if task.function == EVAL else Sent(value)
         answer = (protocol.ANSWER, task.mailbox, task.number, protocol.DONE, sent)
         try:
-            claim.put(*answer)
+            claim.put(*answer, lease=self._result_ttl_s)
         except NotEncodable as error:
             place = f"field {len(answer) - 1}"
             message = str(error.args[0])
@@ -249,7 +252,8 @@ class Server:
         """Be done with a task; these appear for it, and nothing else."""
         claim._discard_puts()  # noqa: SLF001 - half an answer may be among them
         for fields in puts:
-            claim.put(*fields)
+            is_answer = fields[0] == protocol.ANSWER
+            claim.put(*fields, lease=self._result_ttl_s if is_answer else None)
         self._done(claim)
 
     def _done(self, claim: Claim[Any]) -> None:

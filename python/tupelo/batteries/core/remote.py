@@ -39,6 +39,7 @@ class Terms(NamedTuple):
     concurrency: int
     objects: Literal["strict", "pickle"] | None
     ignore_result: bool
+    result_ttl_s: float | None
 
     @classmethod
     def checked(
@@ -50,6 +51,7 @@ class Terms(NamedTuple):
         concurrency: int,
         objects: Literal["strict", "pickle"] | None,
         ignore_result: bool,
+        result_ttl: Seconds | None,
     ) -> Terms:
         """Check the arguments.
 
@@ -69,6 +71,7 @@ class Terms(NamedTuple):
             checks.number_of("concurrency", concurrency, WORKERS_MAX),
             objects,
             ignore_result,
+            checks.result_ttl(result_ttl),
         )
 
 
@@ -104,7 +107,8 @@ class Address:
 
     def crew_terms(self) -> crew.Terms:
         """Return how it is to be served."""
-        return public_terms(self.queue, self.terms.ttl_s, self.terms.timeout_s)
+        terms = public_terms(self.queue, self.terms.ttl_s, self.terms.timeout_s)
+        return terms._replace(result_ttl_s=self.terms.result_ttl_s)
 
     def submit(
         self,
