@@ -89,13 +89,13 @@ mod _native {
     #[pymodule_export]
     use super::transaction::{InsideObject, TransactionObject};
     #[pymodule_export]
-    use super::verbs::bell::BellObject;
-    #[pymodule_export]
     use super::verbs::bulk::try_take_many;
     #[pymodule_export]
     use super::verbs::claim::claim_partly;
     #[pymodule_export]
     use super::verbs::look::Explanation;
+    #[pymodule_export]
+    use super::verbs::notifier::NotifierObject;
     #[pymodule_export]
     use super::verbs::wait_none::present;
     #[pymodule_export]

@@ -17,7 +17,7 @@ use crate::results;
 use crate::space::Handle;
 use crate::template;
 use crate::timeout;
-use crate::verbs::bell::BellObject;
+use crate::verbs::notifier::NotifierObject;
 use crate::waiting::{self, Deadline};
 
 /// Several spaces, to find a tuple that is in one of them. Public as `tupelo.Search`.
@@ -122,12 +122,12 @@ impl SearchObject {
         given: &[Argument<'_, 'py>],
         py: Python<'py>,
     ) -> Result<Option<Bound<'py, Found>>, Failure> {
-        let sink = |place: usize, view: tupelo::TupleView<'_>| {
+        let visitor = |place: usize, view: tupelo::TupleView<'_>| {
             results::tuple(py, view, given, self.handles[place].get().objects())
         };
         let hit = match want {
-            Want::Take => self.search.try_take(template, sink)?,
-            Want::Read => self.search.try_read(template, sink)?,
+            Want::Take => self.search.try_take(template, visitor)?,
+            Want::Read => self.search.try_read(template, visitor)?,
         };
         Ok(hit.map(|hit| self.found(py, hit)).transpose()?)
     }
@@ -346,15 +346,16 @@ impl LineObject {
 
 #[pymethods]
 impl LineObject {
-    /// Let events in each space ring the bell in its place; return where it is in line, and the number under which that
-    /// bell tells of it.
+    /// Let events in each space ring the notifier in its place; return where it is in line, and the number under which that
+    /// notifier tells of it.
     #[expect(clippy::needless_pass_by_value, reason = "a list of Python arrives as a vector")]
-    fn ring(&self, bells: Vec<Bound<'_, BellObject>>) -> PyResult<Vec<(usize, u32)>> {
+    fn ring(&self, notifiers: Vec<Bound<'_, NotifierObject>>) -> PyResult<Vec<(usize, u32)>> {
         let line = self.locked();
         let places = line.as_ref().ok_or_else(Self::done)?.places();
         let ring = |(place, waiter): (usize, &tupelo::Waiter)| {
-            let bell = bells.get(place).ok_or_else(|| PyTypeError::new_err("a bell per space"))?;
-            Ok((place, bell.get().ring_for(waiter)?))
+            let notifier =
+                notifiers.get(place).ok_or_else(|| PyTypeError::new_err("a notifier per space"))?;
+            Ok((place, notifier.get().ring_for(waiter)?))
         };
         places.map(ring).collect()
     }

@@ -187,7 +187,7 @@ def test_a_connection_that_is_forgotten_keeps_nothing_though_its_loop_goes_on(sp
         return open_with_it - open_descriptors()
 
     async def main():
-        # What a process has once, as for the first bell that it rings; what other tests have left.
+        # What a process has once, as for the first notifier that it rings; leavings of other tests.
         async with aio.connect(space.url) as shared:
             waiting = asyncio.create_task(shared.take("served"))
             await asyncio.sleep(0)

@@ -17,24 +17,24 @@ def run(main):
     return asyncio.run(main)
 
 
-class UnhurriedBell:
-    """A bell whose owner is to look around in an hour, unless something is due before that."""
+class UnhurriedNotifier:
+    """A notifier whose owner is to look around in an hour, unless something is due before that."""
 
     def __init__(self, space):
-        self._bell = _native.Bell(space)
+        self._notifier = _native.Notifier(space)
 
     def __getattr__(self, name):
-        return getattr(self._bell, name)
+        return getattr(self._notifier, name)
 
     def next_look(self):
-        seconds = self._bell.next_look()
+        seconds = self._notifier.next_look()
         return seconds if seconds < 0.09 else 3600.0
 
 
 @pytest.fixture
 def unhurried(monkeypatch):
     """Let no look around make up for what a loop was not told."""
-    monkeypatch.setattr("tupelo.aio.loop_bell.Bell", UnhurriedBell)
+    monkeypatch.setattr("tupelo.aio.loop_notifier.Notifier", UnhurriedNotifier)
 
 
 @pytest.mark.usefixtures("unhurried")
@@ -231,7 +231,7 @@ def test_a_subscription_whose_events_tasks_of_another_loop_wait_for_says_so(spac
 
 
 def test_who_waits_for_a_turn_at_a_subscription_waits_for_its_events_too(space, monkeypatch):
-    """Another loop would wait at the bell beside it: between two turns nobody is there."""
+    """Another loop would wait at the notifier beside it: between two turns nobody is there."""
     asked = []
 
     async def asks(events):

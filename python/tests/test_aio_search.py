@@ -28,7 +28,7 @@ def waiters(spaces):
 
 
 async def until_in_line(spaces, places):
-    """Wait until so many wait in each space, and the event loop's bell."""
+    """Wait until so many wait in each space, and the event loop's notifier."""
     while min(waiters(spaces)) < places:  # noqa: ASYNC110 - nobody is told who waits
         await asyncio.sleep(0)
 
@@ -62,7 +62,7 @@ def test_a_search_waits_in_all_spaces_t6(three):
     asyncio.run(main())
 
 
-def test_a_thousand_searches_share_the_bells_of_the_loop_t1(three):
+def test_a_thousand_searches_share_the_notifiers_of_the_loop_t1(three):
     async def main():
         search = aio.Search(three)
         tasks = [asyncio.create_task(search.take("job", n, timeout=60)) for n in range(1_000)]

@@ -1,7 +1,7 @@
 """Asking now and collecting later (Bonita's dispatch, arrived and obtain).
 
 `take_future` and `read_future` get in line for a match and return at once. One thread per
-connection waits for all of them through one bell, as long as there are any. A future that is
+connection waits for all of them through one notifier, as long as there are any. A future that is
 cancelled, and one whose process dies, leaves its tuple in the space (rule T5).
 
 Finalizers and handlers of signals may come between any two instructions, including the ones here.
@@ -107,9 +107,9 @@ class Collector:
     """The futures of one connection, and the thread that fulfils them while there are any."""
 
     def __init__(self, space: Space) -> None:
-        """Get a bell."""
+        """Get a notifier."""
         self.pid = os.getpid()
-        self._bell = _native.Bell(space)
+        self._notifier = _native.Notifier(space)
         self._lock = threading.RLock()
         self._waiting: dict[int, tuple[Future[tuple[Any, ...]], Waiter]] = {}
         self._has_thread = False
@@ -133,7 +133,7 @@ class Collector:
     def _add(self, future: Future[tuple[Any, ...]], place: Waiter) -> None:
         """Have a future fulfilled by the thread, if there is one to be had."""
         with self._lock:
-            number = self._bell.add(place)
+            number = self._notifier.add(place)
             try:
                 self._waiting[number] = (future, place)
                 future.add_done_callback(lambda _: self._forget(number, place))
@@ -168,12 +168,12 @@ class Collector:
             self._has_thread = True
         try:
             while True:
-                self._bell.sleep(self._bell.next_look())
-                self._fulfil({*self._bell.drain(), *self._bell.look()})
+                self._notifier.sleep(self._notifier.next_look())
+                self._fulfil({*self._notifier.drain(), *self._notifier.look()})
                 with self._lock:
                     if not self._waiting:
                         self._has_thread = False
-                        self._bell.rest()
+                        self._notifier.rest()
                         return
         except BaseException as error:  # noqa: BLE001 - there is nobody else who could tell them
             self._fail(error)
@@ -210,7 +210,7 @@ class Collector:
         _, waiting = self._waiting.get(number, (None, None))
         if waiting is place:
             del self._waiting[number]
-            self._bell.remove(number)
+            self._notifier.remove(number)
 
     def _fail(self, error: BaseException) -> None:
         """Tell all waiters that there is nothing to wait for: the connection is closed."""

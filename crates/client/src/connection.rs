@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use tupelo_protocol::{Fault, Key, REQUESTS_MAX, Reply, Request, code};
 
-use crate::bell::Rung;
 use crate::dial::Greeted;
 use crate::journal;
+use crate::notifier::Rung;
 use crate::opened::OpenSpace;
 use crate::reconnect;
 use crate::server::Server;
@@ -382,11 +382,11 @@ impl Connection {
         true
     }
 
-    /// Has a bell told of answers to the request.
-    pub(crate) fn ring_for(&self, id: u64, bell: Option<(Arc<Rung>, u32)>) {
+    /// Has a notifier told of answers to the request.
+    pub(crate) fn ring_for(&self, id: u64, notifier: Option<(Arc<Rung>, u32)>) {
         let mut state = self.state();
         if let Some(slot) = state.slots.get_mut(&id) {
-            slot.ring_for(bell);
+            slot.ring_for(notifier);
         }
         if state.lost.is_some() {
             state.slots.get(&id).into_iter().for_each(Slot::ring);

@@ -8,12 +8,12 @@
 //! Not here: what a verb is made of (`crates/space`), and what the frames look like (`crates/protocol`).
 #![forbid(unsafe_code)]
 
-mod bell;
 mod connection;
 mod connections;
 mod dial;
 mod journal;
 mod kept;
+mod notifier;
 mod opened;
 mod patience;
 mod pending;

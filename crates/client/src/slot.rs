@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tupelo_protocol::Reply;
 
-use crate::bell::Rung;
 use crate::journal::{Frame, ends_with_session};
+use crate::notifier::Rung;
 
 /// A request that was said, until its caller is done with it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Slot {
     /// Whether that says more than that the request waits.
     is_news: bool,
     /// Who is told of an answer, and by which number.
-    bell: Option<(Arc<Rung>, u32)>,
+    notifier: Option<(Arc<Rung>, u32)>,
     /// The request that is told, too: a watch.
     wakes: Option<u64>,
 }
@@ -119,16 +119,16 @@ impl Slot {
         self.is_news && self.answer.is_some()
     }
 
-    /// Tells the bell, if there is one.
+    /// Tells the notifier, if there is one.
     pub(crate) fn ring(&self) {
-        if let Some((rung, number)) = &self.bell {
+        if let Some((rung, number)) = &self.notifier {
             rung.ring(*number);
         }
     }
 
-    /// Has this bell told from now on, and at once if there is an answer.
-    pub(crate) fn ring_for(&mut self, bell: Option<(Arc<Rung>, u32)>) {
-        self.bell = bell;
+    /// Has this notifier told from now on, and at once if there is an answer.
+    pub(crate) fn ring_for(&mut self, notifier: Option<(Arc<Rung>, u32)>) {
+        self.notifier = notifier;
         if self.has_news() {
             self.ring();
         }

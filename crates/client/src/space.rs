@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tupelo_protocol::{
-    Bell, Fault, Found, Kept, Key, LeftOpen, Operation, Pending, Remote, Reply, Request, SpaceId,
-    Target, Tuples, Visitor, code,
+    Fault, Found, Kept, Key, LeftOpen, Notifier, Operation, Pending, Remote, Reply, Request,
+    SpaceId, Target, Tuples, Visitor, code,
 };
 use tupelo_shm::own::Own;
 use tupelo_tuple::WhenFull;
 
-use crate::bell::RemoteBell;
 use crate::connection::{Connection, Said};
 use crate::connections;
 use crate::journal::gone;
 use crate::kept;
+use crate::notifier::RemoteNotifier;
 use crate::opened::OpenSpace;
 use crate::patience;
 use crate::pending::Waiting;
@@ -270,8 +270,8 @@ impl Remote for RemoteSpace {
         ))
     }
 
-    fn bell(&self) -> Result<Box<dyn Bell>, Fault> {
-        Ok(Box::new(RemoteBell::new()?))
+    fn notifier(&self) -> Result<Box<dyn Notifier>, Fault> {
+        Ok(Box::new(RemoteNotifier::new()?))
     }
 
     fn wait(&self, operation: &Operation<'_>) -> Result<Box<dyn Pending>, Fault> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
 
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 use crate::{Engine, LeaseTerms, Limits, Want};
 
 /// An engine of its own over private memory.
@@ -70,12 +70,12 @@ pub(crate) fn beside_one_inside<R>(engine: &Arc<Engine>, act: impl FnOnce() -> R
     let is_over = &AtomicBool::new(false);
     let result = thread::scope(|scope| {
         scope.spawn(move || {
-            let inside = Section::enter(&engine.memory, stripe::scope_of(0)).unwrap();
+            let inside = Section::enter(&engine.memory, partition::scope_of(0)).unwrap();
             enters.send(()).unwrap();
             let view = engine.memory.view();
-            let leased = Stripe::of_shape(&view, 1);
+            let leased = Partition::of_shape(&view, 1);
             for is_due in [true, false] {
-                while stripe::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
+                while partition::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(1));
                 }
             }

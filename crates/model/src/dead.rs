@@ -9,7 +9,7 @@ use crate::{Space, Template, Tuple};
 
 /// What became of a dead tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obituary {
+pub struct DeadLetterRecord {
     /// The tuple.
     pub tuple: Tuple,
     /// How many attempts have failed.
@@ -18,7 +18,7 @@ pub struct Obituary {
     pub reasons: Vec<Option<String>>,
 }
 
-impl Obituary {
+impl DeadLetterRecord {
     /// Whether both say the same, as far as holders gave reasons: engines word the others as they like.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let says_so =
@@ -67,13 +67,13 @@ impl Space {
     /// assert_eq!(attempt, 1, "as if nobody had tried yet");
     /// # Ok::<(), tupelo_model::Refusal>(())
     /// ```
-    pub fn dead(&self, template: &Template) -> Vec<Obituary> {
-        let obituary = |stored: &Stored| Obituary {
+    pub fn dead(&self, template: &Template) -> Vec<DeadLetterRecord> {
+        let dead_letter = |stored: &Stored| DeadLetterRecord {
             tuple: stored.tuple.clone(),
             attempts: stored.failures.len(),
             reasons: stored.failures.clone(),
         };
-        self.dead_matches(template).map(obituary).collect()
+        self.dead_matches(template).map(dead_letter).collect()
     }
 
     /// Puts the dead tuples that match back at their old places, with no attempts counted. Returns how many.

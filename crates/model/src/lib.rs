@@ -84,7 +84,7 @@ mod watcher;
 pub use against::run_against_model;
 pub use bounds::{ARITY_MAX, Limits, Refusal, WAITERS_MAX, WhenFull};
 pub use claims::{ClaimTerms, Fence, Grant};
-pub use dead::Obituary;
+pub use dead::DeadLetterRecord;
 pub use events::{Event, EventKind, SubscriptionTicket};
 pub use history::{CALLS_MAX, Call, linearization};
 pub use leases::{LeaseTerms, LeaseTicket};

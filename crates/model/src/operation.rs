@@ -3,7 +3,7 @@
 use crate::order::shape;
 use crate::scan::{Scanned, same_multiset};
 use crate::waiting::Want;
-use crate::{ClaimTerms, Event, EventKind, LeaseTerms, Obituary, Order, Template, Tuple};
+use crate::{ClaimTerms, DeadLetterRecord, Event, EventKind, LeaseTerms, Order, Template, Tuple};
 
 /// Which of two spaces an operation is for. Two, so that tuples can be moved between them (O7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -175,7 +175,7 @@ pub enum Answer {
         attempt: usize,
     },
     /// Dead tuples: tuples of one shape in their order.
-    Dead(Vec<Obituary>),
+    Dead(Vec<DeadLetterRecord>),
     /// Events: of the tuples of one shape in its order. (Of several shapes also. But a call that takes or moves tuples
     /// of several shapes does so in any order of the shapes, which the model does not follow.)
     Events(Vec<Event>),
@@ -199,8 +199,8 @@ impl Answer {
                 (tuple, attempt) == (b, of_b)
             }
             (Self::Dead(a), Self::Dead(b)) => {
-                let a = in_groups(a, |dead: &Obituary| shape(&dead.tuple));
-                let b = in_groups(b, |dead: &Obituary| shape(&dead.tuple));
+                let a = in_groups(a, |dead: &DeadLetterRecord| shape(&dead.tuple));
+                let b = in_groups(b, |dead: &DeadLetterRecord| shape(&dead.tuple));
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.agrees_with(b))
             }
             (Self::Events(a), Self::Events(b)) => events_agree(a, b),

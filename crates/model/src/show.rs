@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::history::Call;
 use crate::operation::{Answer, Operation};
 use crate::waiting::Want;
-use crate::{ClaimTerms, Event, LeaseTerms, Obituary, Order, Tuple};
+use crate::{ClaimTerms, DeadLetterRecord, Event, LeaseTerms, Order, Tuple};
 
 impl Display for Operation {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -117,7 +117,7 @@ impl Display for Event {
     }
 }
 
-impl Display for Obituary {
+impl Display for DeadLetterRecord {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let Self { tuple, attempts, reasons } = self;
         write!(out, "{tuple} after {attempts} attempts: {reasons:?}")

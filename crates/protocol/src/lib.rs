@@ -25,7 +25,7 @@ pub use operation::{
     Term, Tuples, TuplesIter, Watched,
 };
 pub use remote::{
-    AtEnd, Bell, Found, Kept, Opened as LeftOpen, Pending, PickedUp, Remote, Visitor,
+    AtEnd, Found, Kept, Notifier, Opened as LeftOpen, Pending, PickedUp, Remote, Visitor,
 };
 pub use reply::Reply;
 pub use request::{Key, Opened, Request};

@@ -58,7 +58,7 @@ pub trait Remote: Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`Remote::call`].
-    fn bell(&self) -> Result<Box<dyn Bell>, Fault>;
+    fn notifier(&self) -> Result<Box<dyn Notifier>, Fault>;
 
     /// Begins an operation that may wait.
     ///
@@ -126,7 +126,7 @@ pub trait Pending: Any + Debug + Send + Sync {
 }
 
 /// One owner of many calls that wait: an event loop, or a thread. It waits for the descriptor to be readable, or sleeps.
-pub trait Bell: Debug + Send + Sync {
+pub trait Notifier: Debug + Send + Sync {
     /// Has the owner told of what comes for a call, by the number that this returns; without a call, at once. `None` if the
     /// call is none of this system.
     fn add(&self, pending: Option<&dyn Pending>) -> Option<u32>;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use tupelo::{Bell, ConnectOptions, Error, Space, Stat, Subscription, Waiter};
+use tupelo::{ConnectOptions, Error, Notifier, Space, Stat, Subscription, Waiter};
 use tupelo_protocol::Opened;
 
 use crate::Engine;
@@ -128,10 +128,10 @@ pub(crate) struct Hosted {
     pub(crate) name: String,
     /// A handle whose puts do not wait: nothing waits in this thread.
     pub(crate) space: Space,
-    bell: Bell,
+    notifier: Notifier,
     /// Whether other processes use the space too, which may be killed before they could tell somebody.
     is_shared: bool,
-    /// The calls that wait: by their number at the bell, the session and the request.
+    /// The calls that wait: by their number at the notifier, the session and the request.
     waits: RefCell<HashMap<u32, (Weak<Session>, u64)>>,
     /// Told of the first call that waits, and of the end.
     changed: Rc<Notify>,
@@ -139,15 +139,15 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     fn new(name: &str, space: Space, engine: Engine) -> Result<Rc<Self>, Error> {
-        let bell = space.bell()?;
+        let notifier = space.notifier()?;
         let system = |error: std::io::Error| Error::System { problem: error.to_string() };
-        let rung = bell.as_fd().try_clone_to_owned().map_err(system)?;
+        let rung = notifier.as_fd().try_clone_to_owned().map_err(system)?;
         let rung = watched(rung).map_err(system)?;
         let changed = Rc::new(Notify::new());
         let hosted = Rc::new(Self {
             name: name.to_owned(),
             space,
-            bell,
+            notifier,
             is_shared: engine == Engine::Shm,
             waits: RefCell::default(),
             changed: Rc::clone(&changed),
@@ -158,7 +158,7 @@ impl Hosted {
 
     /// Has the session told when `waiter` has something. Returns the number by which that ends.
     pub(crate) fn register(&self, waiter: &Waiter, session: Weak<Session>, id: u64) -> u32 {
-        let number = self.bell.add(waiter);
+        let number = self.notifier.add(waiter);
         self.note(number, session, id);
         number
     }
@@ -170,7 +170,7 @@ impl Hosted {
         session: Weak<Session>,
         id: u64,
     ) -> u32 {
-        let number = self.bell.add_subscription(subscription);
+        let number = self.notifier.add_subscription(subscription);
         self.note(number, session, id);
         number
     }
@@ -185,7 +185,7 @@ impl Hosted {
 
     /// Tells nobody any more. To be called before the waiter itself goes.
     pub(crate) fn unregister(&self, number: u32) {
-        self.bell.remove(number);
+        self.notifier.remove(number);
         self.waits.borrow_mut().remove(&number);
     }
 
@@ -203,12 +203,12 @@ impl Hosted {
 
     /// Whether the space was removed, or another has its name.
     fn was_removed(&self) -> bool {
-        matches!(self.bell.look(), Err(Error::SpaceRemoved { .. }))
+        matches!(self.notifier.look(), Err(Error::SpaceRemoved { .. }))
     }
 
     /// Does what blocked callers do now and then.
     fn look(&self) {
-        let Ok(mut concerned) = self.bell.look() else {
+        let Ok(mut concerned) = self.notifier.look() else {
             // All that wait are refused, and told why: nothing comes any more in a space that was removed or is damaged.
             let all = self.waits.borrow().keys().copied().collect();
             return self.serve(all);
@@ -225,17 +225,17 @@ impl Hosted {
         self.serve(concerned);
     }
 
-    /// Serves what the bell has rung for. Returns how long to sleep until the next look if it does not ring again; `None`
+    /// Serves what the notifier has rung for. Returns how long to sleep until the next look if it does not ring again; `None`
     /// while nobody waits.
     fn turn(&self) -> Option<Duration> {
         loop {
-            self.serve(self.bell.drain());
+            self.serve(self.notifier.drain());
             if self.waits.borrow().is_empty() {
-                self.bell.rest();
+                self.notifier.rest();
                 return None;
             }
-            if self.bell.listen() {
-                return Some(self.bell.next_look());
+            if self.notifier.listen() {
+                return Some(self.notifier.next_look());
             }
         }
     }

@@ -111,7 +111,7 @@ pub fn robust_head() -> *mut RobustListHead {
     // instruction; the kernel reads it at that point at the latest.
     let code =
         unsafe { libc::syscall(libc::SYS_set_robust_list, own, size_of::<RobustListHead>()) };
-    // A kernel without robust futexes: nobody reads the head then, and heirs find the dead by time.
+    // A kernel without robust futexes: nobody reads the head then, and recoverers find the dead by time.
     let _ = code;
     own
 }

@@ -1,6 +1,6 @@
 //! One commit for sections over several segments, whichever process is killed at whichever moment (rules C1, O7, X1).
 //!
-//! Each segment has a log of its own, so that an heir needs no other segment; but for this moment:
+//! Each segment has a log of its own, so that a recoverer needs no other segment; but for this moment:
 //!
 //! ```text
 //! link:    the first log notes the others, then each of them notes the first
@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | before all are linked | logs with entries, some with notes | each is rolled back: the first has not decided |
 //! | before the decision | as above, all with notes | as above |
-//! | after it, before a log is finished | its entries, and a note | its heir asks the first log: they stay |
+//! | after it, before a log is finished | its entries, and a note | its recoverer asks the first log: they stay |
 //! | while finishing a log | no entries, and a note | nothing to do |
 //! | after all are finished | no entries, and a note in the first | nothing to do |
 //!
@@ -43,7 +43,7 @@ pub const GROUP_MAX: u32 = 16;
 ///
 /// # Panics
 ///
-/// If shared segments are in different directories, where the heirs of one would not find the other.
+/// If shared segments are in different directories, where the recoverers of one would not find the other.
 pub fn commit_together(sections: &mut [Section<'_>]) -> Result<(), (usize, Error)> {
     for (index, section) in sections.iter_mut().enumerate() {
         section.check().map_err(|error| (index, error))?;

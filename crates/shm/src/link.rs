@@ -1,7 +1,7 @@
 //! How the logs of one commit over several segments know of each other ([`crate::group`]).
 //!
 //! One of them decides: its entries stop counting with the one store that commits all. Behind its entries it notes the
-//! others, and they note it; the slot's word `LINK` says where. An heir of a dead thread's entries in one of the others
+//! others, and they note it; the slot's word `LINK` says where. A recoverer of a dead thread's entries in one of the others
 //! asks the deciding log. That log may be in a segment that this process never used: it is asked by a look into its
 //! file, that takes no mapping and no lock.
 //!

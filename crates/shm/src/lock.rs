@@ -11,7 +11,7 @@
 //! |---:|---|
 //! | 0 | the futex word |
 //! | 4 | sequence: odd while a thread is inside; readers check that it is even and unchanged |
-//! | 8 | owner: thread slot of the last locker, whose log an heir rolls back |
+//! | 8 | owner: thread slot of the last locker, whose log a recoverer rolls back |
 //! | 12 | the staying thread, (16, two words) the end of its stay, and (24) since which sequence: [`crate::stay`] |
 
 use std::time::Duration;
@@ -236,11 +236,11 @@ fn pid_inside(view: &View<'_>, line: LockLine<'_>, tid: u32) -> u32 {
 }
 
 /// Brings a dead owner's section back to the last committed state, in every scope that it had locked.
-/// Killed in here: the next heir repeats it, since restoring is idempotent and the owner word is replaced
+/// Killed in here: the next recoverer repeats it, since restoring is idempotent and the owner word is replaced
 /// only afterwards.
 ///
 /// All scopes at once, since a part that one of them gave away belongs to another. An extent that the section had taken
-/// from the arena must not be taken again before the stripe that had filled it is restored.
+/// from the arena must not be taken again before the partition that had filled it is restored.
 #[cold]
 fn inherit<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
     let settled = settle(view, line, thread);
@@ -281,7 +281,7 @@ fn make_even(line: LockLine<'_>) {
 }
 
 /// Sees to it that scope `other` of a dead section, of which this thread inherited `scope`, is restored: by this
-/// thread, or by another heir. Heirs restore their locked scopes before they wait for each other, so each waits for a
+/// thread, or by another recoverer. Recoverers restore their locked scopes before they wait for each other, so each waits for a
 /// finite time.
 fn restore_also<'m>(
     view: &View<'m>,

@@ -165,7 +165,7 @@ pub(crate) const RESTORED: u32 = 1 << 31;
 /// Restores the uncommitted changes of the thread with slot `number` in `scope`, newest first, and marks them. Changes
 /// that the log of another segment has committed stay, and are marked as well.
 ///
-/// Killed in between, the next heir restores the rest, and perhaps one entry again. That is the oldest restored entry,
+/// Killed in between, the next recoverer restores the rest, and perhaps one entry again. That is the oldest restored entry,
 /// so its value is the final one.
 ///
 /// # Errors

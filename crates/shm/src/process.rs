@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::{addresses, at_fork, desk};
+use crate::{addresses, at_fork, context};
 
 /// A process, or a thread, for as long as the machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +213,7 @@ extern "C" fn after_fork_in_parent() {
 
 extern "C" fn after_fork_in_child() {
     FORK_GENERATION.fetch_add(1, Ordering::Relaxed);
-    desk::forget();
+    context::forget();
     OWN_START_TIME.store(0, Ordering::Relaxed);
     addresses::after_fork();
     at_fork::after(true);

@@ -7,7 +7,7 @@
 //! ```text
 //! set:     entry[n] = (offset, scope, old);  n = n + 1;  *offset = new
 //! commit:  n = 0
-//! heir:    restore the entries of this scope, newest first
+//! recoverer:    restore the entries of this scope, newest first
 //! ```
 //!
 //! SIGKILL arrives between two instructions with all earlier stores done and no later one, so program
@@ -24,7 +24,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::access::{GRANULE, Span, View, Word};
-use crate::desk::{Desk, Hold};
+use crate::context::{Hold, SectionContext};
 use crate::error::Error;
 use crate::liveness::{self, Event};
 use crate::lock::{self, LockLine};
@@ -37,7 +37,7 @@ use crate::thread::{Slot, Thread};
 /// One pointer, so that it is moved from function to function in a register. Two words are moved as one of twice the
 /// size, which is not there before both have left the store buffer: at the end of a section, where everybody waits.
 pub struct Section<'m> {
-    desk: Hold<'m>,
+    context: Hold<'m>,
 }
 
 const _: () = assert!(size_of::<Section<'static>>() == size_of::<usize>());
@@ -76,40 +76,40 @@ impl<'m> Section<'m> {
         memory: &'m Memory,
         scope: u32,
     ) -> Result<(Self, Span<'m, N>), Error> {
-        let mut desk = Hold::new(memory)?;
-        let Some(window) = desk.view().window_at::<N>(scope) else {
-            return Err(lock::no_line(desk.view()));
+        let mut context = Hold::new(memory)?;
+        let Some(window) = context.view().window_at::<N>(scope) else {
+            return Err(lock::no_line(context.view()));
         };
         let line: LockLine<'m> = window.part(0);
-        let place = (desk.view.base(), scope);
-        desk.stays.wait(place, line);
-        let before = lock::acquire(memory, desk.thread, line)?;
-        let thread = desk.thread.slot_number();
+        let place = (context.view.base(), scope);
+        context.stays.wait(place, line);
+        let before = lock::acquire(memory, context.thread, line)?;
+        let thread = context.thread.slot_number();
         if before != thread {
-            desk.stays.meet(place, line, thread);
+            context.stays.meet(place, line, thread);
         }
-        Ok((Self::inside(desk, (scope, line))?, window))
+        Ok((Self::inside(context, (scope, line))?, window))
     }
 
     /// Says that the calling thread is about to wait for others: no thread need leave a scope to it any longer (see the
     /// `stay` module).
     pub fn end_stay(memory: &'m Memory) {
-        // If there is no desk at hand, its stay ends by itself.
-        if let Ok(mut desk) = Hold::new(memory) {
-            let desk = &mut *desk;
-            desk.stays.end(&desk.view, desk.thread.slot_number());
+        // If there is no section context at hand, its stay ends by itself.
+        if let Ok(mut context) = Hold::new(memory) {
+            let context = &mut *context;
+            context.stays.end(&context.view, context.thread.slot_number());
         }
     }
 
     /// A section over a scope that is locked.
     #[inline(always)]
-    fn inside(mut desk: Hold<'m>, (scope, line): (u32, LockLine<'m>)) -> Result<Self, Error> {
-        desk.focus = ScopeTag::new(scope);
+    fn inside(mut context: Hold<'m>, (scope, line): (u32, LockLine<'m>)) -> Result<Self, Error> {
+        context.focus = ScopeTag::new(scope);
         // SAFETY: the mapping stays where it is as long as the section borrows it; after that the line is not used.
-        desk.first = unsafe { line.kept() };
-        let section = Self { desk };
+        context.first = unsafe { line.kept() };
+        let section = Self { context };
         // By value, so that the section has no address yet.
-        if Memory::sees_all(&section.desk.view) { Ok(section) } else { section.that_sees_all() }
+        if Memory::sees_all(&section.context.view) { Ok(section) } else { section.that_sees_all() }
     }
 
     /// Sees all of the segment: before a lock was ours, others may have made it larger and used the new part.
@@ -118,7 +118,7 @@ impl<'m> Section<'m> {
     #[inline(never)]
     fn see_all(&mut self) -> Result<(), Error> {
         let memory = self.memory();
-        memory.refresh(&mut self.desk.view);
+        memory.refresh(&mut self.context.view);
         memory.require_sound()
     }
 
@@ -137,10 +137,10 @@ impl<'m> Section<'m> {
     ///
     /// As [`Section::enter`].
     pub fn try_enter(memory: &'m Memory, scope: u32) -> Result<Option<Self>, Error> {
-        let desk = Hold::new(memory)?;
-        let line = lock::line(desk.view(), scope)?;
-        let is_ours = lock::try_acquire(memory, &desk.thread, line)?;
-        is_ours.then(|| Self::inside(desk, (scope, line))).transpose()
+        let context = Hold::new(memory)?;
+        let line = lock::line(context.view(), scope)?;
+        let is_ours = lock::try_acquire(memory, &context.thread, line)?;
+        is_ours.then(|| Self::inside(context, (scope, line))).transpose()
     }
 
     /// Locks a further scope and directs `set` to it. To rule out deadlock, callers lock scopes in
@@ -156,44 +156,44 @@ impl<'m> Section<'m> {
             return Err(Error::corrupted("a lock is named that is held already"));
         }
         let line = lock::line(self.view(), scope)?;
-        lock::acquire(self.memory(), self.desk.thread, line)?;
+        lock::acquire(self.memory(), self.context.thread, line)?;
         // SAFETY: as in `inside`.
-        self.desk.others.push(unsafe { line.kept() });
-        self.desk.focus = ScopeTag::new(scope);
-        if Memory::sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }
+        self.context.others.push(unsafe { line.kept() });
+        self.context.focus = ScopeTag::new(scope);
+        if Memory::sees_all(&self.context.view) { Ok(()) } else { self.see_all() }
     }
 
     /// Whether the section holds `scope`.
     #[inline]
     pub fn holds(&self, scope: u32) -> bool {
         let offset = scope as usize * GRANULE;
-        let is_it = |line: LockLine<'static>| self.desk.view.offset_of(line) == offset;
-        is_it(self.desk.first) || self.desk.others.iter().any(|line| is_it(*line))
+        let is_it = |line: LockLine<'static>| self.context.view.offset_of(line) == offset;
+        is_it(self.context.first) || self.context.others.iter().any(|line| is_it(*line))
     }
 
     /// Directs `set` to `scope`, which the section holds. Returns the scope it was directed to.
     #[inline(always)]
     pub fn focus(&mut self, scope: u32) -> u32 {
         debug_assert!(self.holds(scope) || self.view().violated(), "focus on a scope not locked");
-        std::mem::replace(&mut self.desk.focus, ScopeTag::new(scope)).scope()
+        std::mem::replace(&mut self.context.focus, ScopeTag::new(scope)).scope()
     }
 
     /// The scope that `set` is directed to.
     #[inline(always)]
     pub fn focused(&self) -> u32 {
-        self.desk.focus.scope()
+        self.context.focus.scope()
     }
 
     /// The view through which this section sees the segment.
     #[inline(always)]
     pub fn view(&self) -> &View<'m> {
-        self.desk.view()
+        self.context.view()
     }
 
     /// The calling thread's slot number: names it in the segment.
     #[inline(always)]
     pub fn thread(&self) -> &Thread<'m> {
-        &self.desk.thread
+        &self.context.thread
     }
 
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
@@ -205,17 +205,17 @@ impl<'m> Section<'m> {
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
     #[inline(always)]
     pub fn set_word(&mut self, word: Word<'m>, value: u32) {
-        let desk = &mut *self.desk;
-        let offset = desk.view.offset_at(word.word.as_ptr().cast());
-        let entry = LogEntry::new(offset, desk.focus, word.load());
+        let context = &mut *self.context;
+        let offset = context.view.offset_at(word.word.as_ptr().cast());
+        let entry = LogEntry::new(offset, context.focus, word.load());
         // Copies, since the compiler must reload values from memory behind each fence.
-        let (slot, count) = (desk.thread.slot(), desk.count);
+        let (slot, count) = (context.thread.slot(), context.count);
         if count < INLINE_ENTRIES {
             log::write(slot, count as usize, entry);
-        } else if !desk.thread.log_in_run(&desk.view, count, entry) {
+        } else if !context.thread.log_in_run(&context.view, count, entry) {
             return self.overflow();
         }
-        desk.count = count + 1;
+        context.count = count + 1;
         compiler_fence(Ordering::SeqCst);
         log::set_count(slot, count + 1);
         compiler_fence(Ordering::SeqCst);
@@ -238,18 +238,18 @@ impl<'m> Section<'m> {
         second: [Store<'m>; B],
         third: [Store<'m>; C],
     ) {
-        let desk = &mut *self.desk;
-        let (slot, count) = (desk.thread.slot(), desk.count as usize);
+        let context = &mut *self.context;
+        let (slot, count) = (context.thread.slot(), context.count as usize);
         if count > INLINE_ENTRIES as usize - (A + B + C) {
             // Copies, so that the stores themselves need no address.
             let each = (first, second, third);
             return self.set_each([&each.0, &each.1, &each.2]);
         }
-        desk.log((slot, count), first);
-        desk.log((slot, count + A), second);
-        desk.log((slot, count + A + B), third);
+        context.log((slot, count), first);
+        context.log((slot, count + A), second);
+        context.log((slot, count + A + B), third);
         let count = (count + A + B + C) as u32;
-        desk.count = count;
+        context.count = count;
         compiler_fence(Ordering::SeqCst);
         log::set_count(slot, count);
         compiler_fence(Ordering::SeqCst);
@@ -273,66 +273,66 @@ impl<'m> Section<'m> {
     #[inline(never)]
     fn overflow(&mut self) {
         // SAFETY: no further than before.
-        let overflow = unsafe { self.desk.view.reach(View::BYTES_MIN) };
+        let overflow = unsafe { self.context.view.reach(View::BYTES_MIN) };
         // No second time, when it reached no further.
-        if self.desk.overflow == 0 {
-            self.desk.overflow = overflow;
+        if self.context.overflow == 0 {
+            self.context.overflow = overflow;
         }
-        self.desk.view.violate();
+        self.context.view.violate();
         debug_assert!(false, "a step changes more words than it had asked for");
     }
 
     /// Notes that a block of so many granules from `first` is in use if the section commits ([`Memory::watch`]).
     #[inline(always)]
     pub fn note_allocated(&self, first: u32, granules: u32) {
-        liveness::note(self.desk.view.base(), Event::Allocated { first, granules });
+        liveness::note(self.context.view.base(), Event::Allocated { first, granules });
     }
 
     /// Notes that the block from granule `first` is free if the section commits.
     #[inline(always)]
     pub fn note_freed(&self, first: u32) {
-        liveness::note(self.desk.view.base(), Event::Freed { first });
+        liveness::note(self.context.view.base(), Event::Freed { first });
     }
 
     /// Notes that nothing is in use in so many granules from `first`, and in what runs through them, if the
     /// section commits.
     #[inline(always)]
     pub fn note_returned(&self, first: u32, granules: u32) {
-        liveness::note(self.desk.view.base(), Event::Returned { first, granules });
+        liveness::note(self.context.view.base(), Event::Returned { first, granules });
     }
 
     /// Keeps `note` for whoever commits the section: it is forgotten where the section is rolled back. Noted after the change
     /// itself, since a section that has changed nothing has nothing to roll back.
     #[inline]
     pub fn note(&mut self, note: Note) {
-        debug_assert!(self.desk.count != 0 || !self.sound(), "noted before the change");
-        self.desk.notes.push(note);
+        debug_assert!(self.context.count != 0 || !self.sound(), "noted before the change");
+        self.context.notes.push(note);
     }
 
     /// Whether anything is noted.
     #[inline(always)]
     pub fn has_notes(&self) -> bool {
-        !self.desk.notes.is_empty()
+        !self.context.notes.is_empty()
     }
 
     /// Gives the notes to who is about to commit, which none may be left at; its [`Section::reuse_notes`] saves the next
     /// section an allocation.
     pub fn take_notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut *self.desk.notes)
+        std::mem::take(&mut *self.context.notes)
     }
 
     /// Takes the memory of notes back that are done with.
     pub fn reuse_notes(&mut self, mut notes: Vec<Note>) {
         notes.clear();
-        *self.desk.notes = notes;
+        *self.context.notes = notes;
     }
 
     /// Leaves the scope that was entered last, which is not the only one, after a commit: what follows may enter scopes that
     /// come before it.
     pub fn leave_last(&mut self) {
-        debug_assert!(self.desk.count == 0, "left before the commit");
-        if let Some(line) = self.desk.others.pop() {
-            lock::release(self.desk.thread, line);
+        debug_assert!(self.context.count == 0, "left before the commit");
+        if let Some(line) = self.context.others.pop() {
+            lock::release(self.context.thread, line);
         }
     }
 
@@ -347,13 +347,13 @@ impl<'m> Section<'m> {
     /// segment.
     #[inline(always)]
     pub fn sound(&self) -> bool {
-        !self.desk.view.violated()
+        !self.context.view.violated()
     }
 
     /// How many more words the log has room for: long jobs commit before it is full.
     #[inline]
     pub fn room(&self) -> usize {
-        self.desk.thread.log_capacity().saturating_sub(self.desk.count) as usize
+        self.context.thread.log_capacity().saturating_sub(self.context.count) as usize
     }
 
     /// Makes the changes final, in all locked scopes at once, and leaves the scopes locked for more.
@@ -376,20 +376,20 @@ impl<'m> Section<'m> {
     pub(crate) fn seal(&mut self) {
         debug_assert!(!self.has_notes(), "committed beside the one place that tells of changes");
         compiler_fence(Ordering::SeqCst);
-        log::set_count(self.desk.thread.slot(), 0);
+        log::set_count(self.context.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
-        self.desk.count = 0;
-        liveness::commit(self.desk.view.base());
+        self.context.count = 0;
+        liveness::commit(self.context.view.base());
     }
 
     /// The memory that the section is over.
     pub(crate) fn memory(&self) -> &'m Memory {
-        self.desk.memory()
+        self.context.memory()
     }
 
     /// How many words it has changed since the last commit.
     pub(crate) fn changes(&self) -> u32 {
-        self.desk.count
+        self.context.count
     }
 
     /// Makes the changes final and unlocks the scopes: [`Section::commit`], and then there is nothing to put back.
@@ -402,18 +402,18 @@ impl<'m> Section<'m> {
         self.commit()?;
         let mut section = ManuallyDrop::new(self);
         section.leave();
-        // SAFETY: the section is not dropped, so its hold on the desk ends here and only here.
-        unsafe { std::ptr::drop_in_place(&raw mut section.desk) };
+        // SAFETY: the section is not dropped, so its hold on the section context ends here and only here.
+        unsafe { std::ptr::drop_in_place(&raw mut section.context) };
         Ok(())
     }
 
     /// Unlocks the scopes.
     #[inline(always)]
     fn leave(&mut self) {
-        if !self.desk.others.is_empty() {
+        if !self.context.others.is_empty() {
             self.leave_others();
         }
-        lock::release(self.desk.thread, self.desk.first);
+        lock::release(self.context.thread, self.context.first);
     }
 
     /// Checks that [`Section::commit`] would not refuse.
@@ -427,14 +427,14 @@ impl<'m> Section<'m> {
 
     #[inline(never)]
     fn leave_others(&mut self) {
-        while let Some(line) = self.desk.others.pop() {
-            lock::release(self.desk.thread, line);
+        while let Some(line) = self.context.others.pop() {
+            lock::release(self.context.thread, line);
         }
     }
 
     #[cold]
     fn refuse(&mut self) -> Error {
-        let overflow = self.desk.overflow;
+        let overflow = self.context.overflow;
         self.roll_back();
         if overflow != 0 {
             Error::LogFull
@@ -450,28 +450,28 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     pub fn roll_back(&mut self) {
-        let desk = &mut *self.desk;
-        if desk.overflow != 0 {
+        let context = &mut *self.context;
+        if context.overflow != 0 {
             // SAFETY: as far as before the log was full.
-            unsafe { desk.view.reach(desk.overflow) };
-            desk.view.forgive();
+            unsafe { context.view.reach(context.overflow) };
+            context.view.forgive();
         }
-        for index in (0..desk.count).rev() {
-            put_back(&desk.view, &desk.thread.logged(&desk.view, index));
+        for index in (0..context.count).rev() {
+            put_back(&context.view, &context.thread.logged(&context.view, index));
         }
         compiler_fence(Ordering::SeqCst);
-        log::set_count(self.desk.thread.slot(), 0);
-        liveness::discard(self.desk.view.base());
-        self.desk.count = 0;
-        self.desk.overflow = 0;
-        self.desk.notes.clear();
+        log::set_count(self.context.thread.slot(), 0);
+        liveness::discard(self.context.view.base());
+        self.context.count = 0;
+        self.context.overflow = 0;
+        self.context.notes.clear();
     }
 }
 
 /// A word that others can reach, and its new value.
 pub type Store<'m> = (Word<'m>, u32);
 
-impl Desk {
+impl SectionContext {
     /// Writes what stands in the words of `stores` to the entries from number `first` on in `slot`, which do not count yet.
     #[inline(always)]
     fn log<const K: usize>(&self, (slot, first): (Slot<'_>, usize), stores: [Store<'_>; K]) {
@@ -493,7 +493,7 @@ fn store<const K: usize>(stores: [Store<'_>; K]) {
 impl Drop for Section<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.desk.count != 0 {
+        if self.context.count != 0 {
             self.roll_back();
         }
         self.leave();

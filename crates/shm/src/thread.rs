@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, Weak};
 
 use crate::access::{Span, View};
-use crate::desk;
+use crate::context;
 use crate::error::Error;
 use crate::futex::{self, RobustListHead};
 use crate::headroom;
@@ -177,7 +177,7 @@ struct Registrations(RefCell<Vec<(Registered, Weak<Mapping>)>>);
 
 impl Drop for Registrations {
     fn drop(&mut self) {
-        desk::forget();
+        context::forget();
         for (held, mapping) in self.0.borrow_mut().drain(..) {
             let is_own = held.fork_generation == process::fork_generation();
             // Of a mapping that is gone there is nothing to give back to.

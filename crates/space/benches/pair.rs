@@ -15,8 +15,8 @@ mod common;
 use std::hint::black_box;
 
 use common::{
-    BATCH, FLOAT, INT, JOB, fresh, is, key, measure, measure_in_batches, put, read, report,
-    report_asked, take, verdict,
+    BATCH, FLOAT, INT, JOB, filter_result, fresh, is, key, measure, measure_in_batches, put, read,
+    report, report_asked, take,
 };
 use hashbrown::HashMap;
 use tupelo::{Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView};
@@ -87,8 +87,8 @@ fn pairs(url: &str, resident: i64) {
         // Before a second shape comes, whose tuples are others.
         let stat = space.stat().unwrap();
         let bytes = stat.bytes_used / stat.tuples;
-        let verdict = verdict("at most 160", bytes <= 160);
-        println!("    {bytes} bytes per tuple, with one index{verdict}");
+        let filter_result = filter_result("at most 160", bytes <= 160);
+        println!("    {bytes} bytes per tuple, with one index{filter_result}");
         last_field(&space);
     }
     tupelo::remove(url).unwrap();
@@ -104,8 +104,8 @@ fn last_field(space: &Space) {
         let take_row = |k| {
             let patterns = patterns(key(k));
             let template = [TemplateRef::new(&patterns)];
-            let sink = |_: TupleView<'_>| Ok::<_, Error>(());
-            assert!(space.try_take(&template, Order::Fifo, sink).unwrap().is_some());
+            let visitor = |_: TupleView<'_>| Ok::<_, Error>(());
+            assert!(space.try_take(&template, Order::Fifo, visitor).unwrap().is_some());
         };
         measure_in_batches(|| (0..BATCH).for_each(put_row), take_row, || ())
     };

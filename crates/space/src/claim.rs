@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tupelo_engine::{
-    Claim as HeldClaim, ClaimRenewal, ClaimTerms, LeaseTerms, Obituary, Order, sink_once,
+    Claim as HeldClaim, ClaimRenewal, ClaimTerms, DeadLetterRecord, LeaseTerms, Order, visitor_once,
 };
 use tupelo_protocol::{Settlement, Term};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
@@ -112,26 +112,26 @@ fn require_attempts(terms: &ClaimTerms) -> Result<(), Error> {
 }
 
 impl Space {
-    /// Claims a match, if there is one, and shows it to `sink`. Does not wait.
+    /// Claims a match, if there is one, and shows it to `visitor`. Does not wait.
     ///
     /// # Errors
     ///
-    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`: the tuple is back, and no attempt was
+    /// The errors of the space, as in [`Space::try_take`]. The error of `visitor`: the tuple is back, and no attempt was
     /// counted. [`Error::Misuse`] for `attempts_max` 0.
     pub fn try_claim<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
         require_attempts(terms)?;
         if self.local().is_none() {
-            let claimed = self.claim_remotely(template, order, terms, sink)?;
+            let claimed = self.claim_remotely(template, order, terms, visitor)?;
             return Ok(claimed.map(|(claim, result)| (Claim::remote(claim, terms), result)));
         }
-        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
-        let claimed = lift(HeldClaim::begin(self, template, order, terms, sink))?;
+        let visitor = |tuple: TupleView<'_>| visitor(tuple).map_err(Lifted::caller);
+        let claimed = lift(HeldClaim::begin(self, template, order, terms, visitor))?;
         Ok(claimed.map(|(claim, result)| (Claim::new(claim, terms), result)))
     }
 
@@ -147,9 +147,9 @@ impl Space {
         order: Order,
         timeout: Option<Duration>,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<(Claim, R), E> {
-        let mut once = sink_once(sink);
+        let mut once = visitor_once(visitor);
         if let Some(claimed) = self.try_claim(template, order, terms, &mut once)? {
             return Ok(claimed);
         }
@@ -180,19 +180,21 @@ impl Space {
         Ok(Waiter::new(self, engine.claimant(template, terms.ttl)?))
     }
 
-    /// Shows the matches whose last attempt has failed to `sink`, with the reasons (rule K5); the oldest of each shape
+    /// Shows the matches whose last attempt has failed to `visitor`, with the reasons (rule K5); the oldest of each shape
     /// first.
     ///
     /// # Errors
     ///
-    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `visitor`.
     pub fn dead<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>, DeadLetterRecord) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let Some(engine) = self.local() else { return self.dead_remotely(template, sink) };
-        lift(engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller)))
+        let Some(engine) = self.local() else { return self.dead_remotely(template, visitor) };
+        lift(engine.dead(template, |tuple, dead_letter| {
+            visitor(tuple, dead_letter).map_err(Lifted::caller)
+        }))
     }
 
     /// Puts the dead tuples that match back at their old places, with no attempt counted (rule K5). Returns how many.
@@ -216,21 +218,21 @@ impl Waiter {
     pub fn finish_claim<R, E: From<Error>>(
         self,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
         self.require_take()?;
         let (space, waiter) = match self.into_parts() {
             (space, Place::Local(waiter)) => (space, waiter),
             (space, Place::Remote(place)) => {
-                return Ok(match space.finish_claim_remotely(place, terms, sink)? {
+                return Ok(match space.finish_claim_remotely(place, terms, visitor)? {
                     Ok((claim, result)) => Outcome::Done((Claim::remote(claim, terms), result)),
                     Err(place) => Outcome::Waits(Waiter::remote(&space, place)),
                 });
             }
         };
-        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
-        let outcome = lift(waiter.finish_claim_for(&space, terms, sink))?;
+        let visitor = |tuple: TupleView<'_>| visitor(tuple).map_err(Lifted::caller);
+        let outcome = lift(waiter.finish_claim_for(&space, terms, visitor))?;
         Ok(match space.outcome(outcome) {
             Outcome::Done((claim, result)) => Outcome::Done((Claim::new(claim, terms), result)),
             Outcome::Waits(waiter) => Outcome::Waits(waiter),

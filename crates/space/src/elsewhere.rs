@@ -65,15 +65,15 @@ impl Elsewhere {
         self.template
     }
 
-    /// What `sink` makes of the tuple that it was handed, if it was.
+    /// What `visitor` makes of the tuple that it was handed, if it was.
     pub(crate) fn pick_up<R, E: From<Error>>(
         self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R, Self>, E> {
-        let (mut sink, mut result) = (Some(sink), None);
+        let (mut visitor, mut result) = (Some(visitor), None);
         let mut visit = |tuple: TupleView<'_>| {
-            let Some(sink) = sink.take() else { return ControlFlow::Break(()) };
-            let made = sink(tuple);
+            let Some(visitor) = visitor.take() else { return ControlFlow::Break(()) };
+            let made = visitor(tuple);
             let is_refused = made.is_err();
             result = Some(made);
             if is_refused { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

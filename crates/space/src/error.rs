@@ -361,7 +361,7 @@ fn way_out(what: &str) -> &'static str {
             "`tupelo top` shows how many wait for which shape: end some, or use another space"
         }
         "large tuples in one thread's hands" => {
-            "let a sink make what it makes of the tuple, and take no other one meanwhile"
+            "let a visitor make what it makes of the tuple, and take no other one meanwhile"
         }
         _ => "end some, or use another space",
     }

@@ -22,7 +22,6 @@
 #![forbid(unsafe_code)]
 
 mod announced;
-mod bell;
 mod claim;
 mod connect;
 mod durable;
@@ -33,6 +32,7 @@ mod fault;
 mod heartbeat;
 mod lease;
 mod line;
+mod notifier;
 mod operations;
 mod remote;
 mod room;
@@ -43,7 +43,6 @@ mod transaction;
 mod url;
 mod wait;
 
-pub use bell::Bell;
 pub use claim::Claim;
 pub use connect::{ConnectOptions, LimitsAsked, Space, SpaceEntry, remove, spaces};
 pub use durable::{Durability, flush};
@@ -52,6 +51,7 @@ pub use explain::{Difference, Explanation, Nearest};
 pub use heartbeat::KeepAlive;
 pub use lease::Lease;
 pub use line::Line;
+pub use notifier::Notifier;
 pub use operations::Scan;
 pub use search::{Found, SEARCHED_MAX, Search, Visits};
 pub use stat::{ProcessStat, ShapeStat, Stat};
@@ -59,8 +59,8 @@ pub use subscribe::Subscription;
 pub use transaction::{Inside, Transaction};
 pub use tupelo_client::{Surroundings, surround};
 pub use tupelo_engine::{
-    Attempt, Blocked, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind,
-    LeaseTerms, Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat,
+    Attempt, Blocked, ClaimStat, ClaimTerms, DeadLetterRecord, EVENT_BYTES_MAX, EVENTS_MAX, Event,
+    EventKind, LeaseTerms, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat,
     WAITERS_MAX, WhenFull, represents,
 };
 pub use tupelo_shm::Announcement;

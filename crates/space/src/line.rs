@@ -1,6 +1,6 @@
 //! In line in several spaces at once: how a search waits (rules O10, T5, T6).
 //!
-//! Each space has signals of its own memory, so a search has a bell in each, and sleeps until the socket of one is
+//! Each space has signals of its own memory, so a search has a notifier in each, and sleeps until the socket of one is
 //! readable. Whatever the spaces hand over meanwhile, one tuple is picked up. The other places are given up, as by a
 //! cancelled caller.
 
@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tupelo_tuple::{Template, TemplateRef, TupleView};
 
-use crate::bell::Bell;
 use crate::connect::Space;
 use crate::error::Error;
+use crate::notifier::Notifier;
 use crate::search::{Found, Search, TemplateKind};
 use crate::wait::{Outcome, Waiter, Want};
 
@@ -37,10 +37,10 @@ struct Rest {
     want: Want,
 }
 
-/// A bell in each of the spaces, for one owner at a time.
+/// A notifier in each of the spaces, for one owner at a time.
 #[derive(Debug)]
-pub(crate) struct Bells {
-    bells: Vec<Bell>,
+pub(crate) struct Notifiers {
+    notifiers: Vec<Notifier>,
 }
 
 impl Line {
@@ -91,7 +91,7 @@ impl Line {
     }
 
     /// The number of each space that it is in line in, as the search lists them, and its place there. For a caller that
-    /// has a [`Bell`] in each already.
+    /// has a [`Notifier`] in each already.
     pub fn places(&self) -> impl Iterator<Item = (usize, &Waiter)> {
         self.places.iter().map(|(number, waiter)| (*number, waiter))
     }
@@ -107,7 +107,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// The error of `sink`; then the tuple of a take is back or gone as in [`Space::try_take`]. The errors of the
+    /// The error of `visitor`; then the tuple of a take is back or gone as in [`Space::try_take`]. The errors of the
     /// space. In line nowhere then.
     ///
     /// # Panics
@@ -115,10 +115,10 @@ impl Line {
     /// If a tuple was picked up before.
     pub fn finish_now<R, E: From<Error>>(
         &mut self,
-        mut sink: impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
         loop {
-            if let Some(found) = self.pick_up(&mut sink)? {
+            if let Some(found) = self.pick_up(&mut visitor)? {
                 return Ok(Some(found));
             }
             if !self.join_rest().inspect_err(|_| self.places.clear())? {
@@ -130,7 +130,7 @@ impl Line {
     /// Picks up a tuple from one of the places that it has.
     fn pick_up<R, E: From<Error>>(
         &mut self,
-        sink: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+        visitor: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
         assert!(!self.places.is_empty(), "a search finds one tuple");
         let (time, in_line) = (self.waited(), self.places.len());
@@ -138,7 +138,7 @@ impl Line {
         let places = std::mem::take(&mut self.places);
         let mut kept = Vec::with_capacity(in_line);
         for (place, waiter) in places {
-            match waiter.finish_now(|view| sink(place, view))? {
+            match waiter.finish_now(|view| visitor(place, view))? {
                 Outcome::Waits(waiter) => kept.push((place, waiter)),
                 Outcome::Done(result) => {
                     self.search.note(self.kind, place);
@@ -157,9 +157,9 @@ impl Line {
     /// # Errors
     ///
     /// [`Error::SpaceClosed`] if a space was closed meanwhile. [`Error::Misuse`] in a fork of the process that got in
-    /// line. [`Error::LimitExceeded`] and [`Error::System`] if there can be no more bells. The errors of the memory.
+    /// line. [`Error::LimitExceeded`] and [`Error::System`] if there can be no more notifiers. The errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.wait_by(|bells| bells.wait(timeout, Bell::last_look))
+        self.wait_by(|notifiers| notifiers.wait(timeout, Notifier::last_look))
     }
 
     /// As [`Line::wait`], by a caller that has more time than `part` ([`Waiter::wait_part`]).
@@ -168,7 +168,7 @@ impl Line {
     ///
     /// As [`Line::wait`].
     pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
-        self.wait_by(|bells| bells.wait(Some(part), Bell::look))
+        self.wait_by(|notifiers| notifiers.wait(Some(part), Notifier::look))
     }
 
     /// Is handed nothing from now on ([`Waiter::end_wait`]): for a last look.
@@ -180,18 +180,20 @@ impl Line {
         self.places.iter().try_for_each(|(_, waiter)| waiter.end_wait().map(drop))
     }
 
-    /// Waits by bells that its places ring meanwhile.
-    fn wait_by(&self, wait: impl FnOnce(&Bells) -> Result<bool, Error>) -> Result<bool, Error> {
-        // First: in a child its bell would be told of what comes for the parent, whose cells these are.
+    /// Waits by notifiers that its places ring meanwhile.
+    fn wait_by(&self, wait: impl FnOnce(&Notifiers) -> Result<bool, Error>) -> Result<bool, Error> {
+        // First: in a child its notifier would be told of what comes for the parent, whose cells these are.
         self.places.iter().try_for_each(|(_, waiter)| waiter.require_own())?;
-        let bells = Bells::of(&self.search)?;
-        let numbers: Vec<(usize, u32)> =
-            self.places().map(|(space, waiter)| (space, bells.bells[space].add(waiter))).collect();
-        let happened = wait(&bells);
+        let notifiers = Notifiers::of(&self.search)?;
+        let numbers: Vec<(usize, u32)> = self
+            .places()
+            .map(|(space, waiter)| (space, notifiers.notifiers[space].add(waiter)))
+            .collect();
+        let happened = wait(&notifiers);
         for (space, number) in numbers {
-            bells.bells[space].remove(number);
+            notifiers.notifiers[space].remove(number);
         }
-        bells.give_back(&self.search);
+        notifiers.give_back(&self.search);
         happened
     }
 }
@@ -214,24 +216,24 @@ impl Rest {
     }
 }
 
-impl Bells {
+impl Notifiers {
     /// Idle ones of the search, or else new ones.
     fn of(search: &Search) -> Result<Self, Error> {
-        let idle = search.idle_bells().content().pop();
+        let idle = search.idle_notifiers().content().pop();
         if let Some(idle) = idle {
             return Ok(idle);
         }
-        let bells = search.spaces().iter().map(Space::bell).collect::<Result<_, _>>()?;
-        Ok(Self { bells })
+        let notifiers = search.spaces().iter().map(Space::notifier).collect::<Result<_, _>>()?;
+        Ok(Self { notifiers })
     }
 
     fn give_back(self, search: &Search) {
-        for bell in &self.bells {
-            // Later signals mean nothing to the next user of the bells.
-            bell.drain();
-            bell.rest();
+        for notifier in &self.notifiers {
+            // Later signals mean nothing to the next user of the notifiers.
+            notifier.drain();
+            notifier.rest();
         }
-        search.idle_bells().content().push(self);
+        search.idle_notifiers().content().push(self);
     }
 
     /// Sleeps until one of them has something to tell, or the time has passed, and then takes the `last_look`. Returns
@@ -239,11 +241,11 @@ impl Bells {
     fn wait(
         &self,
         timeout: Option<Duration>,
-        last_look: impl Fn(&Bell) -> Result<Vec<u32>, Error>,
+        last_look: impl Fn(&Notifier) -> Result<Vec<u32>, Error>,
     ) -> Result<bool, Error> {
         let begin = Instant::now();
         loop {
-            if self.have(|bell| Ok(bell.drain()))? {
+            if self.have(|notifier| Ok(notifier.drain()))? {
                 return Ok(true);
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
@@ -251,10 +253,10 @@ impl Bells {
                 // Everything that is due at this moment has happened in time.
                 return self.have(last_look);
             }
-            if self.bells.iter().all(Bell::listen) {
-                let slice = self.bells.iter().map(Bell::next_look);
+            if self.notifiers.iter().all(Notifier::listen) {
+                let slice = self.notifiers.iter().map(Notifier::next_look);
                 let slept_out = self.sleep(slice.chain(left).min().unwrap_or_default())?;
-                if slept_out && self.have(Bell::look)? {
+                if slept_out && self.have(Notifier::look)? {
                     return Ok(true);
                 }
             }
@@ -262,10 +264,10 @@ impl Bells {
     }
 
     /// Whether any of them tells of a waiter. All are asked.
-    fn have(&self, ask: impl Fn(&Bell) -> Result<Vec<u32>, Error>) -> Result<bool, Error> {
+    fn have(&self, ask: impl Fn(&Notifier) -> Result<Vec<u32>, Error>) -> Result<bool, Error> {
         let mut any = false;
-        for bell in &self.bells {
-            any |= !ask(bell)?.is_empty();
+        for notifier in &self.notifiers {
+            any |= !ask(notifier)?.is_empty();
         }
         Ok(any)
     }
@@ -273,7 +275,7 @@ impl Bells {
     /// Sleeps until one of them is rung, or so long. Returns whether none was.
     fn sleep(&self, slice: Duration) -> Result<bool, Error> {
         let mut sockets: Vec<PollFd<'_>> =
-            self.bells.iter().map(|bell| PollFd::new(bell, PollFlags::IN)).collect();
+            self.notifiers.iter().map(|notifier| PollFd::new(notifier, PollFlags::IN)).collect();
         let slice = Timespec {
             tv_sec: i64::try_from(slice.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: slice.subsec_nanos().into(),
@@ -303,16 +305,16 @@ mod tests {
         // The first place looks served: as it does to a search while a put hands over that dies before it is certain.
         let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
         assert_eq!(line.places().count(), 1);
-        let sink = |_: usize, _: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
-        assert!(line.finish_now(sink).unwrap().is_none());
+        let visitor = |_: usize, _: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
+        assert!(line.finish_now(visitor).unwrap().is_none());
         assert_eq!(line.places().map(|(number, _)| number).collect::<Vec<_>>(), [0, 1, 2]);
         spaces[2].put(&fields!["job", 1]).unwrap();
         assert!(line.wait(Some(Duration::from_secs(60))).unwrap());
-        assert_eq!(line.finish_now(sink).unwrap().unwrap().place, 2);
+        assert_eq!(line.finish_now(visitor).unwrap().unwrap().place, 2);
         // A tuple that the following spaces have already is picked up at once.
         let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
         spaces[1].put(&fields!["stop"]).unwrap();
-        assert_eq!(line.finish_now(sink).unwrap().unwrap().place, 1);
+        assert_eq!(line.finish_now(visitor).unwrap().unwrap().place, 1);
         for url in urls {
             crate::remove(url).unwrap();
         }

@@ -8,7 +8,7 @@ use crate::connect::Space;
 use crate::error::Error;
 use crate::remote::scan::RemoteScan;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
-use tupelo_engine::{LeaseTerms, Order, sink_once};
+use tupelo_engine::{LeaseTerms, Order, visitor_once};
 use tupelo_protocol::Action;
 
 impl Space {
@@ -81,7 +81,7 @@ impl Space {
         self.settled(put)
     }
 
-    /// Removes a match, if there is one, and gives it to `sink`. Does not wait (rule O4). The sink runs
+    /// Removes a match, if there is one, and gives it to `visitor`. Does not wait (rule O4). The visitor runs
     /// outside of every lock.
     ///
     /// # Errors
@@ -89,9 +89,9 @@ impl Space {
     /// The errors of the space: [`Error::SpaceClosed`], [`Error::Stalled`], [`Error::SpaceCorrupted`]; then nothing was
     /// removed.
     ///
-    /// The error of `sink`. The tuple goes back (rule V3) if it is large, or has a field that its language may not
-    /// represent ([`represents`](crate::represents)). Any other tuple may be gone: it is removed before the sink sees
-    /// it. So let a sink refuse only a tuple that it cannot represent. To look first, claim the tuple
+    /// The error of `visitor`. The tuple goes back (rule V3) if it is large, or has a field that its language may not
+    /// represent ([`represents`](crate::represents)). Any other tuple may be gone: it is removed before the visitor sees
+    /// it. So let a visitor refuse only a tuple that it cannot represent. To look first, claim the tuple
     /// ([`Space::try_claim`]).
     #[inline(always)]
     #[expect(
@@ -102,21 +102,21 @@ impl Space {
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let Some(engine) = self.local() else {
-            return self.find_remotely((Action::Take, order), template, sink);
+            return self.find_remotely((Action::Take, order), template, visitor);
         };
         let taken =
-            lift(engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+            lift(engine.try_take(template, order, |tuple| visitor(tuple).map_err(Lifted::caller)))?;
         self.settled(taken)
     }
 
-    /// Copies a match, if there is one, and gives it to `sink`. Does not wait (rule O4).
+    /// Copies a match, if there is one, and gives it to `visitor`. Does not wait (rule O4).
     ///
     /// # Errors
     ///
-    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `visitor`.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -126,27 +126,27 @@ impl Space {
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let Some(engine) = self.local() else {
-            return self.find_remotely((Action::Read, order), template, sink);
+            return self.find_remotely((Action::Read, order), template, visitor);
         };
-        lift(engine.try_read(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(engine.try_read(template, order, |tuple| visitor(tuple).map_err(Lifted::caller)))
     }
 
     /// Removes a match, waiting for one up to `timeout` (`None`: for ever; zero: not at all) (rule O3).
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the call had no effect. The errors of the space and of `sink`, as in [`Space::try_take`].
+    /// [`Error::Timeout`]: the call had no effect. The errors of the space and of `visitor`, as in [`Space::try_take`].
     pub fn take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
         timeout: Option<Duration>,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut once = sink_once(sink);
+        let mut once = visitor_once(visitor);
         if timeout == Some(Duration::ZERO) {
             let taken = self.try_take(template, order, once)?;
             return taken.ok_or_else(|| self.timeout("take", template, Duration::ZERO).into());
@@ -157,7 +157,7 @@ impl Space {
         }
     }
 
-    /// Removes a match and gives it to `sink`, as [`Space::try_take`]; if there is none, gets in line for it, as
+    /// Removes a match and gives it to `visitor`, as [`Space::try_take`]; if there is none, gets in line for it, as
     /// [`Space::waiter`] (rule O3). For callers that wait in their own manner.
     ///
     /// # Errors
@@ -168,13 +168,13 @@ impl Space {
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         let Some(engine) = self.local() else {
             return Ok(Outcome::Waits(self.wait_remotely((Action::Take, order), template)?));
         };
         let outcome = lift(
-            engine.take_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller)),
+            engine.take_or_wait(template, order, |tuple| visitor(tuple).map_err(Lifted::caller)),
         )?;
         self.settled(self.outcome(outcome))
     }
@@ -189,9 +189,9 @@ impl Space {
         template: &[TemplateRef<'_>],
         order: Order,
         timeout: Option<Duration>,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut once = sink_once(sink);
+        let mut once = visitor_once(visitor);
         if timeout == Some(Duration::ZERO) {
             let read = self.try_read(template, order, once)?;
             return read.ok_or_else(|| self.timeout("read", template, Duration::ZERO).into());
@@ -202,7 +202,7 @@ impl Space {
         }
     }
 
-    /// Copies a match and gives it to `sink`, as [`Space::try_read`]; if there is none, gets in line for one, as
+    /// Copies a match and gives it to `visitor`, as [`Space::try_read`]; if there is none, gets in line for one, as
     /// [`Space::waiter`] (rule O3). For callers that wait in their own manner.
     ///
     /// # Errors
@@ -213,13 +213,13 @@ impl Space {
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         let Some(engine) = self.local() else {
             return Ok(Outcome::Waits(self.wait_remotely((Action::Read, order), template)?));
         };
         let outcome = lift(
-            engine.read_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller)),
+            engine.read_or_wait(template, order, |tuple| visitor(tuple).map_err(Lifted::caller)),
         )?;
         Ok(self.outcome(outcome))
     }
@@ -229,9 +229,9 @@ impl Space {
         waiter: Waiter,
         (verb, template): (&'static str, &[TemplateRef<'_>]),
         timeout: Option<Duration>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let found = waiter.finish_within(timeout, |waiter| waiter.finish_now(&mut sink))?;
+        let found = waiter.finish_within(timeout, |waiter| waiter.finish_now(&mut visitor))?;
         found.ok_or_else(|| self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
@@ -278,39 +278,39 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// The errors of the space, as in [`Space::try_take`]. The error of `sink`.
+    /// The errors of the space, as in [`Space::try_take`]. The error of `visitor`.
     pub fn read_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let Some(engine) = self.local() else {
-            let found = self.find_all_remotely(Action::Read, (0, limit), template, sink)?;
+            let found = self.find_all_remotely(Action::Read, (0, limit), template, visitor)?;
             return Ok(found.unwrap_or_default());
         };
-        lift(engine.read_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(engine.read_all(template, limit, |tuple| visitor(tuple).map_err(Lifted::caller)))
     }
 
     /// Removes the matches of one moment, up to `limit` (rule O6). Does not wait.
     ///
     /// # Errors
     ///
-    /// [`Error::TransactionTooBig`], and the errors of the space: nothing was removed. The error of `sink`: nothing was
+    /// [`Error::TransactionTooBig`], and the errors of the space: nothing was removed. The error of `visitor`: nothing was
     /// removed either, if a tuple is large or has a field that its language may not represent. Otherwise the tuples are
     /// back, as new ones.
     pub fn take_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let Some(engine) = self.local() else {
-            let found = self.find_all_remotely(Action::Take, (0, limit), template, sink)?;
+            let found = self.find_all_remotely(Action::Take, (0, limit), template, visitor)?;
             return Ok(found.unwrap_or_default());
         };
         let taken =
-            lift(engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+            lift(engine.take_all(template, limit, |tuple| visitor(tuple).map_err(Lifted::caller)))?;
         self.settled(taken)
     }
 
@@ -325,37 +325,37 @@ impl Space {
         template: &[TemplateRef<'_>],
         at_least: usize,
         at_most: usize,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         let Some(engine) = self.local() else {
             let numbers = (at_least, Some(at_most));
-            return self.find_all_remotely(Action::Take, numbers, template, sink);
+            return self.find_all_remotely(Action::Take, numbers, template, visitor);
         };
         let taken = lift(engine.try_take_many(template, at_least, at_most, |tuple| {
-            sink(tuple).map_err(Lifted::caller)
+            visitor(tuple).map_err(Lifted::caller)
         }))?;
         self.settled(taken)
     }
 
-    /// Replaces the oldest match by `to`, and gives the old tuple to `sink`; `None` if there is none (rule
+    /// Replaces the oldest match by `to`, and gives the old tuple to `visitor`; `None` if there is none (rule
     /// O8). Does not wait.
     ///
     /// # Errors
     ///
-    /// As [`Space::put`]: nothing changed. The error of `sink`: nothing changed, if the old tuple is large or has a
-    /// field that its language may not represent. The sink then gets a copy before, perhaps of several tuples that
+    /// As [`Space::put`]: nothing changed. The error of `visitor`: nothing changed, if the old tuple is large or has a
+    /// field that its language may not represent. The visitor then gets a copy before, perhaps of several tuples that
     /// others take. Otherwise the swap has happened.
     pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         to: impl Into<TupleRef<'f>>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let Some(engine) = self.local() else {
-            return self.swap_remotely(template, to.into(), sink);
+            return self.swap_remotely(template, to.into(), visitor);
         };
         let swapped =
-            lift(engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+            lift(engine.try_swap(template, to, |tuple| visitor(tuple).map_err(Lifted::caller)))?;
         self.settled(swapped)
     }
 
@@ -441,19 +441,19 @@ impl Scan {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] once the space was closed. What `sink` says of the first match; the scan then goes on behind
-    /// it. If it fails on a later one, that is the first of the next batch, and shown to the sink again.
+    /// [`Error::SpaceClosed`] once the space was closed. What `visitor` says of the first match; the scan then goes on behind
+    /// it. If it fails on a later one, that is the first of the next batch, and shown to the visitor again.
     pub fn next_batch<R, E: From<Error>>(
         &mut self,
         at_most: usize,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         self.space.require_open()?;
         match &mut self.inner {
             ScanInner::Here(scan) => {
-                lift(scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
+                lift(scan.next_batch(at_most, |tuple| visitor(tuple).map_err(Lifted::caller)))
             }
-            ScanInner::There(scan) => scan.next_batch(at_most, sink),
+            ScanInner::There(scan) => scan.next_batch(at_most, visitor),
         }
     }
 }

@@ -13,7 +13,7 @@ use tupelo_tuple::{Field, Form, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::line::{Bells, Line};
+use crate::line::{Line, Notifiers};
 use crate::wait::Want;
 
 /// Most spaces of a search (rule B2): each waiting search has a socket in each.
@@ -37,7 +37,7 @@ pub enum Visits {
 /// The find of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found<R> {
-    /// The result of the sink.
+    /// The result of the visitor.
     pub result: R,
     /// The place of its space in the list, from 0.
     pub place: usize,
@@ -72,8 +72,8 @@ struct Inner {
     spaces: Vec<Space>,
     visits: Visits,
     successes: Own<Successes>,
-    /// Idle bells: to get one takes a socket.
-    idle_bells: Own<Vec<Bells>>,
+    /// Idle notifiers: to get one takes a socket.
+    idle_notifiers: Own<Vec<Notifiers>>,
 }
 
 /// In how many searches each space had the match, by the kind of the template.
@@ -115,8 +115,8 @@ impl Search {
                 });
             }
         }
-        let (successes, idle_bells) = (Own::new(), Own::new());
-        Ok(Self { inner: Arc::new(Inner { spaces, visits, successes, idle_bells }) })
+        let (successes, idle_notifiers) = (Own::new(), Own::new());
+        Ok(Self { inner: Arc::new(Inner { spaces, visits, successes, idle_notifiers }) })
     }
 
     /// The spaces, as they were given.
@@ -124,21 +124,21 @@ impl Search {
         &self.inner.spaces
     }
 
-    /// Removes a match from one of the spaces, if there is one, and gives it to `sink`, with the place of the space.
+    /// Removes a match from one of the spaces, if there is one, and gives it to `visitor`, with the place of the space.
     /// Looks into each space once (rule O4).
     ///
     /// # Errors
     ///
-    /// The error of `sink`; then the tuple is back or gone as in [`Space::try_take`]. The errors of the space.
+    /// The error of `visitor`; then the tuple is back or gone as in [`Space::try_take`]. The errors of the space.
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
-        self.try_find(template, Want::Take, &mut once(sink))
+        self.try_find(template, Want::Take, &mut once(visitor))
     }
 
-    /// Copies a match from one of the spaces, if there is one, and gives it to `sink`.
+    /// Copies a match from one of the spaces, if there is one, and gives it to `visitor`.
     ///
     /// # Errors
     ///
@@ -146,9 +146,9 @@ impl Search {
     pub fn try_read<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
-        self.try_find(template, Want::Read, &mut once(sink))
+        self.try_find(template, Want::Read, &mut once(visitor))
     }
 
     /// Removes a match from one of the spaces, waiting for one up to `timeout` (`None`: for ever; zero: not at all). It
@@ -161,9 +161,9 @@ impl Search {
         &self,
         template: &[TemplateRef<'_>],
         timeout: Option<Duration>,
-        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Found<R>, E> {
-        self.find((template, Want::Take), timeout, once(sink))
+        self.find((template, Want::Take), timeout, once(visitor))
     }
 
     /// Copies a match from one of the spaces, waiting for one up to `timeout`.
@@ -175,9 +175,9 @@ impl Search {
         &self,
         template: &[TemplateRef<'_>],
         timeout: Option<Duration>,
-        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Found<R>, E> {
-        self.find((template, Want::Read), timeout, once(sink))
+        self.find((template, Want::Read), timeout, once(visitor))
     }
 
     /// Gets in line for a match in all spaces. For callers that wait in their own manner, and have looked before.
@@ -220,9 +220,9 @@ impl Search {
         &self,
         (template, want): (&[TemplateRef<'_>], Want),
         timeout: Option<Duration>,
-        mut sink: impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Found<R>, E> {
-        if let Some(found) = self.try_find(template, want, &mut sink)? {
+        if let Some(found) = self.try_find(template, want, &mut visitor)? {
             return Ok(found);
         }
         if timeout != Some(Duration::ZERO) {
@@ -233,7 +233,7 @@ impl Search {
                 if is_over {
                     line.end_wait()?;
                 }
-                if let Some(found) = line.finish_now(&mut sink)? {
+                if let Some(found) = line.finish_now(&mut visitor)? {
                     return Ok(found);
                 }
                 if is_over {
@@ -250,15 +250,15 @@ impl Search {
         &self,
         template: &[TemplateRef<'_>],
         want: Want,
-        sink: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+        visitor: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
         let kind = self.kind(template);
         for (before, place) in self.order(kind).into_iter().enumerate() {
             let space = &self.inner.spaces[place];
-            let sink = |view: TupleView<'_>| sink(place, view);
+            let visitor = |view: TupleView<'_>| visitor(place, view);
             let found = match want {
-                Want::Take => space.try_take(template, Order::Fifo, sink)?,
-                Want::Read => space.try_read(template, Order::Fifo, sink)?,
+                Want::Take => space.try_take(template, Order::Fifo, visitor)?,
+                Want::Read => space.try_read(template, Order::Fifo, visitor)?,
             };
             if let Some(result) = found {
                 self.note(kind, place);
@@ -309,9 +309,9 @@ impl Search {
         }
     }
 
-    /// Idle bells. The bells of its parent are not the child's of a fork.
-    pub(crate) fn idle_bells(&self) -> MutexGuard<'_, Slot<Vec<Bells>>> {
-        self.inner.idle_bells.lock(|_| None)
+    /// Idle notifiers. The notifiers of its parent are not the child's of a fork.
+    pub(crate) fn idle_notifiers(&self) -> MutexGuard<'_, Slot<Vec<Notifiers>>> {
+        self.inner.idle_notifiers.lock(|_| None)
     }
 
     fn successes(&self) -> MutexGuard<'_, Slot<Successes>> {
@@ -353,14 +353,14 @@ impl TemplateKind {
     }
 }
 
-/// A sink that is used for one match, to be given to several spaces in turn.
+/// A visitor that is used for one match, to be given to several spaces in turn.
 fn once<R, E>(
-    sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
 ) -> impl FnMut(usize, TupleView<'_>) -> Result<R, E> {
-    let mut sink = Some(sink);
-    move |place, view| match sink.take() {
-        Some(sink) => sink(place, view),
-        None => unreachable!("a sink is used for one match"),
+    let mut visitor = Some(visitor);
+    move |place, view| match visitor.take() {
+        Some(visitor) => visitor(place, view),
+        None => unreachable!("a visitor is used for one match"),
     }
 }
 
@@ -384,7 +384,7 @@ mod tests {
         space.put(&fields!["job", 1]).unwrap();
         find(Duration::ZERO).unwrap();
         // As other threads may have them at that moment.
-        let locked = (search.successes(), search.idle_bells());
+        let locked = (search.successes(), search.idle_notifiers());
         let child = fork(|| {
             let waited = find(Duration::from_millis(1));
             assert!(matches!(waited, Err(Error::Timeout { .. })), "{waited:?}");

@@ -90,21 +90,23 @@ impl Space {
 }
 
 impl Subscription {
-    /// The oldest event that waits, as `sink` makes it; `None` if none does. Does not wait. An event that the sink
+    /// The oldest event that waits, as `visitor` makes it; `None` if none does. Does not wait. An event that the visitor
     /// refuses is gone, too: it was told.
     ///
     /// # Errors
     ///
     /// [`Error::LimitExceeded`], once, for tuples that are larger than the buffer: their events count as missed.
-    /// [`Error::Misuse`] in a fork of the process that subscribed. The errors of the space. The error of `sink`.
+    /// [`Error::Misuse`] in a fork of the process that subscribed. The errors of the space. The error of `visitor`.
     pub fn try_next<R, E: From<Error>>(
         &self,
-        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_own()?;
         match &self.inner {
-            Inner::Here(inner) => lift(inner.try_next(|event| sink(event).map_err(Lifted::caller))),
-            Inner::There(inner) => inner.try_next(sink),
+            Inner::Here(inner) => {
+                lift(inner.try_next(|event| visitor(event).map_err(Lifted::caller)))
+            }
+            Inner::There(inner) => inner.try_next(visitor),
         }
     }
 
@@ -116,14 +118,14 @@ impl Subscription {
     pub fn next<R, E: From<Error>>(
         &self,
         timeout: Option<Duration>,
-        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let mut sink = Some(sink);
+        let mut visitor = Some(visitor);
         let begin = Instant::now();
         loop {
-            let once = |event: Event<'_>| match sink.take() {
-                Some(sink) => sink(event),
-                None => unreachable!("a sink is used for one event"),
+            let once = |event: Event<'_>| match visitor.take() {
+                Some(visitor) => visitor(event),
+                None => unreachable!("a visitor is used for one event"),
             };
             if let Some(told) = self.try_next(once)? {
                 return Ok(Some(told));

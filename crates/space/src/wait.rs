@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{Order, Want as EngineWant, sink_once};
+use tupelo_engine::{Order, Want as EngineWant, visitor_once};
 use tupelo_protocol::{Action, AtEnd, Pending};
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{TemplateRef, TupleView};
@@ -209,16 +209,16 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`]: the tuple is back. The errors of the memory, and the error of `sink`; then the tuple of
+    /// [`Error::SpaceClosed`]: the tuple is back. The errors of the memory, and the error of `visitor`; then the tuple of
     /// a take is back or gone as in [`Space::try_take`].
     pub fn finish<R, E: From<Error>>(
         self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut once = sink_once(sink);
+        let mut once = visitor_once(visitor);
         let mut waiter = self;
         loop {
-            // First: of the causes for which a bell was rung, or another waiter woken, this waiter has no signal to
+            // First: of the causes for which a notifier was rung, or another waiter woken, this waiter has no signal to
             // wait for.
             match waiter.finish_now(&mut once)? {
                 Outcome::Done(result) => return Ok(result),
@@ -235,19 +235,19 @@ impl Waiter {
     /// As [`Waiter::finish`].
     pub fn finish_now<R, E: From<Error>>(
         self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         self.require_own()?;
         let Self { space, inner, fork_generation } = self;
         let place = match inner {
             Place::Local(waiter) => {
-                let outcome = waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller));
+                let outcome = waiter.finish_now(|tuple| visitor(tuple).map_err(Lifted::caller));
                 let outcome = space.outcome(lift(outcome)?);
                 return space.settled(outcome);
             }
             Place::Remote(place) => place,
         };
-        match place.pick_up(sink)? {
+        match place.pick_up(visitor)? {
             Outcome::Done(result) => Ok(Outcome::Done(result)),
             Outcome::Waits(place) => {
                 let inner = Place::Remote(place);
@@ -356,12 +356,12 @@ impl Waiter {
         }
         Err(Error::Misuse {
             problem: "these two places in line are in different spaces".into(),
-            hint: Some("let one wake another of the same space, or wait by bells".into()),
+            hint: Some("let one wake another of the same space, or wait by notifiers".into()),
         })
     }
 }
 
-/// An error of the engine, or one of the caller's sink on its way through the engine. Small, since each hand that
+/// An error of the engine, or one of the caller's visitor on its way through the engine. Small, since each hand that
 /// a result passes through may copy it, and what could have been an error with it.
 pub(crate) enum Lifted<E> {
     Engine(tupelo_engine::Error),
@@ -369,7 +369,7 @@ pub(crate) enum Lifted<E> {
 }
 
 impl<E> Lifted<E> {
-    /// The error of the caller's sink.
+    /// The error of the caller's visitor.
     #[cold]
     pub(crate) fn caller(error: E) -> Self {
         Self::Caller(Box::new(error))
@@ -382,7 +382,7 @@ impl<E> From<tupelo_engine::Error> for Lifted<E> {
     }
 }
 
-/// The outcome of a call of the engine whose sink may fail with the caller's own error.
+/// The outcome of a call of the engine whose visitor may fail with the caller's own error.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "nearly always there is no error")]
 pub(crate) fn lift<R, E: From<Error>>(result: Result<R, Lifted<E>>) -> Result<R, E> {

@@ -190,7 +190,7 @@ impl<'a> TemplateRef<'a> {
     /// Whether the template matches the tuple. It does not if the fields are damaged, or the condition cannot be
     /// decided.
     pub fn matches(&self, tuple: &TupleView<'_>) -> bool {
-        self.judge(tuple) == Ok(true)
+        self.filter(tuple) == Ok(true)
     }
 
     /// As [`TemplateRef::matches`], for code that counts the tuples for which the condition cannot be decided.
@@ -198,7 +198,7 @@ impl<'a> TemplateRef<'a> {
     /// # Errors
     ///
     /// [`Fault`], of a tuple whose fields match.
-    pub fn judge(&self, tuple: &TupleView<'_>) -> Result<bool, Fault> {
+    pub fn filter(&self, tuple: &TupleView<'_>) -> Result<bool, Fault> {
         let fits = self.matches_by(tuple.class(), tuple.len(), |index, pattern| {
             tuple.field(index).is_some_and(|field| pattern.matches(&field))
         });

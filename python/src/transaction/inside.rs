@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use tupelo::{Inside, Order, Transaction, Want};
 
-use super::waits::Sink;
+use super::waits::Visitor;
 use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::entries::require_clear;
@@ -158,13 +158,13 @@ impl InsideObject {
     ) -> PyResult<Bound<'py, PyAny>> {
         require_clear(template)?;
         let (timeout, order) = (seconds(timeout)?, order_of(order)?);
-        self.with_template((template, fields), |template, sink| {
-            match self.take_now(template, order, sink)? {
+        self.with_template((template, fields), |template, visitor| {
+            match self.take_now(template, order, visitor)? {
                 Some(tuple) => Ok(tuple),
                 None if timeout == Some(Duration::ZERO) => {
                     Err(self.inside().timeout("take", template, Duration::ZERO).into())
                 }
-                None => self.wait_to_take(template, (order, sink), ("take", timeout)),
+                None => self.wait_to_take(template, (order, visitor), ("take", timeout)),
             }
         })
     }
@@ -190,10 +190,10 @@ impl InsideObject {
     ) -> PyResult<Bound<'py, PyAny>> {
         require_clear(template)?;
         let (timeout, order) = (seconds(timeout)?, order_of(order)?);
-        self.with_template((template, fields), |template, sink| {
-            order::require_numbers(sink.py, order, template)?;
-            self.retry(template, sink.py, ("read", timeout), || {
-                self.inside().try_read(template, order, |view| sink.tuple(view))
+        self.with_template((template, fields), |template, visitor| {
+            order::require_numbers(visitor.py, order, template)?;
+            self.retry(template, visitor.py, ("read", timeout), || {
+                self.inside().try_read(template, order, |view| visitor.tuple(view))
             })
         })
     }
@@ -217,8 +217,8 @@ impl InsideObject {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         require_clear(template)?;
         let order = order_of(order)?;
-        self.with_template((template, fields), |template, sink| {
-            self.take_now(template, order, sink)
+        self.with_template((template, fields), |template, visitor| {
+            self.take_now(template, order, visitor)
         })
     }
 
@@ -239,9 +239,9 @@ impl InsideObject {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         require_clear(template)?;
         let order = order_of(order)?;
-        self.with_template((template, fields), |template, sink| {
-            order::require_numbers(sink.py, order, template)?;
-            self.inside().try_read(template, order, |view| sink.tuple(view))
+        self.with_template((template, fields), |template, visitor| {
+            order::require_numbers(visitor.py, order, template)?;
+            self.inside().try_read(template, order, |view| visitor.tuple(view))
         })
     }
 
@@ -274,8 +274,8 @@ impl InsideObject {
     ) -> PyResult<Bound<'py, PyList>> {
         require_clear(template)?;
         let limit = limit_of(limit)?;
-        let taken = self.with_template((template, fields), |template, sink| {
-            self.inside().take_all(template, limit, |view| sink.tuple(view))
+        let taken = self.with_template((template, fields), |template, visitor| {
+            self.inside().take_all(template, limit, |view| visitor.tuple(view))
         })?;
         PyList::new(template.py(), taken)
     }
@@ -327,8 +327,8 @@ impl InsideObject {
     ) -> PyResult<Bound<'py, PyList>> {
         require_clear(template)?;
         let limit = limit_of(limit)?;
-        let read = self.with_template((template, fields), |template, sink| {
-            self.inside().read_all(template, limit, |view| sink.tuple(view))
+        let read = self.with_template((template, fields), |template, visitor| {
+            self.inside().read_all(template, limit, |view| visitor.tuple(view))
         })?;
         PyList::new(template.py(), read)
     }
@@ -367,9 +367,9 @@ impl InsideObject {
         require_clear(template)?;
         let (at_least, at_most) = at_least_and_most(n, at_least)?;
         let timeout = seconds(timeout)?;
-        let taken = self.with_template((template, fields), |template, sink| {
-            self.retry(template, sink.py, ("take_many", timeout), || {
-                self.inside().try_take_many(template, at_least, at_most, |view| sink.tuple(view))
+        let taken = self.with_template((template, fields), |template, visitor| {
+            self.retry(template, visitor.py, ("take_many", timeout), || {
+                self.inside().try_take_many(template, at_least, at_most, |view| visitor.tuple(view))
             })
         })?;
         PyList::new(template.py(), taken)
@@ -406,17 +406,19 @@ impl InsideObject {
         let (py, timeout) = (template.py(), seconds(timeout)?);
         let to = to.map(Bound::as_borrowed);
         let to = new_fields("swap", to.as_ref())?;
-        self.with_template((template, fields), |template, sink| {
+        self.with_template((template, fields), |template, visitor| {
             arguments::with_fields(py, (Source::Tuple, &to), self.handle(), |new| {
                 // What can be wrong with it is found out before anything is taken.
                 self.inside().check(new)?;
-                let old = match self.take_now(template, Order::Fifo, sink)? {
+                let old = match self.take_now(template, Order::Fifo, visitor)? {
                     Some(old) => old,
                     None if timeout == Some(Duration::ZERO) => {
                         let inside = self.inside();
                         return Err(inside.timeout("swap", template, Duration::ZERO).into());
                     }
-                    None => self.wait_to_take(template, (Order::Fifo, sink), ("swap", timeout))?,
+                    None => {
+                        self.wait_to_take(template, (Order::Fifo, visitor), ("swap", timeout))?
+                    }
                 };
                 self.inside().put(new)?;
                 Ok(old)
@@ -443,10 +445,10 @@ impl InsideObject {
         let py = template.py();
         let to = to.map(Bound::as_borrowed);
         let to = new_fields("try_swap", to.as_ref())?;
-        self.with_template((template, fields), |template, sink| {
+        self.with_template((template, fields), |template, visitor| {
             arguments::with_fields(py, (Source::Tuple, &to), self.handle(), |new| {
                 self.inside().check(new)?;
-                let old = self.take_now(template, Order::Fifo, sink)?;
+                let old = self.take_now(template, Order::Fifo, visitor)?;
                 if old.is_some() {
                     self.inside().put(new)?;
                 }
@@ -482,8 +484,8 @@ impl InsideObject {
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyList>>> {
         let (at_least, at_most) = at_least_and_most(n, at_least)?;
-        let taken = self.with_template((template, fields), |template, sink| {
-            self.inside().try_take_many(template, at_least, at_most, |view| sink.tuple(view))
+        let taken = self.with_template((template, fields), |template, visitor| {
+            self.inside().try_take_many(template, at_least, at_most, |view| visitor.tuple(view))
         })?;
         taken.map(|taken| PyList::new(template.py(), taken)).transpose()
     }
@@ -504,8 +506,8 @@ impl InsideObject {
         py: Python<'py>,
         waiter: &Bound<'py, WaiterObject>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let sink = Sink { py, fields: &[], handle: self.handle() };
-        let finished = self.inside().finish_take(waiter.get().taken()?, |view| sink.tuple(view));
+        let visitor = Visitor { py, fields: &[], handle: self.handle() };
+        let finished = self.inside().finish_take(waiter.get().taken()?, |view| visitor.tuple(view));
         let finished = finished.map_err(|failure: Failure| self.exception(py, failure))?;
         Ok(waiter.get().kept(finished))
     }

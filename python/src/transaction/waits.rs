@@ -22,14 +22,14 @@ impl InsideObject {
     pub(super) fn with_template<'py, R>(
         &self,
         sought: (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
-        use_template: impl FnOnce(&[TemplateRef<'_>], &Sink<'_, 'py>) -> Result<R, Failure>,
+        use_template: impl FnOnce(&[TemplateRef<'_>], &Visitor<'_, 'py>) -> Result<R, Failure>,
     ) -> PyResult<R> {
         let (py, handle) = (sought.0.py(), self.handle());
         let given = template::sought(handle, sought).map_err(|why| self.exception(py, why))?;
         let given: Vec<Argument<'_, 'py>> = given.iter_borrowed().collect();
-        let sink = Sink { py, fields: &given, handle };
+        let visitor = Visitor { py, fields: &given, handle };
         arguments::with_template(py, (Source::Positional, &given), |template| {
-            use_template(template, &sink)
+            use_template(template, &visitor)
         })
         .map_err(|failure| self.exception(py, failure))
     }
@@ -38,24 +38,24 @@ impl InsideObject {
     pub(super) fn wait_to_take<'py>(
         &self,
         template: &[TemplateRef<'_>],
-        (order, sink): (Order, &Sink<'_, 'py>),
+        (order, visitor): (Order, &Visitor<'_, 'py>),
         (verb, timeout): (&'static str, Option<Duration>),
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let inside = self.inside();
         if inside.has_read()? {
-            return self.retry(template, sink.py, (verb, timeout), || {
-                self.take_now(template, order, sink)
+            return self.retry(template, visitor.py, (verb, timeout), || {
+                self.take_now(template, order, visitor)
             });
         }
         let deadline = Deadline::after(Some(inside.wait_at_most(timeout)));
         let mut waiter = inside.waiter(template, Want::Take)?;
         loop {
-            match inside.finish_take(waiter, |view| sink.tuple(view))? {
+            match inside.finish_take(waiter, |view| visitor.tuple(view))? {
                 Outcome::Done(tuple) => return Ok(tuple),
                 Outcome::Waits(again) => waiter = again,
             }
             // Something may have been handed over when it was too late.
-            if inside.is_over() || !waiting::last_wait(sink.py, &waiter, &deadline)? {
+            if inside.is_over() || !waiting::last_wait(visitor.py, &waiter, &deadline)? {
                 drop(waiter);
                 return Err(inside.timeout(verb, template, timeout.unwrap_or_default()).into());
             }
@@ -95,21 +95,21 @@ impl InsideObject {
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: &Sink<'_, 'py>,
+        visitor: &Visitor<'_, 'py>,
     ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
-        order::require_numbers(sink.py, order, template)?;
-        self.inside().try_take(template, order, |view| sink.tuple(view))
+        order::require_numbers(visitor.py, order, template)?;
+        self.inside().try_take(template, order, |view| visitor.tuple(view))
     }
 }
 
 /// What makes tuples of Python.
-pub(super) struct Sink<'a, 'py> {
+pub(super) struct Visitor<'a, 'py> {
     pub(super) py: Python<'py>,
     pub(super) fields: &'a [Argument<'a, 'py>],
     pub(super) handle: &'a Handle,
 }
 
-impl<'py> Sink<'_, 'py> {
+impl<'py> Visitor<'_, 'py> {
     pub(super) fn tuple(&self, view: tupelo::TupleView<'_>) -> Result<Bound<'py, PyAny>, Failure> {
         results::tuple(self.py, view, self.fields, self.handle.objects())
     }

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
 
-use tupelo::{ClaimTerms, Obituary, Order, Outcome, TemplateRef, TupleView};
+use tupelo::{ClaimTerms, DeadLetterRecord, Order, Outcome, TemplateRef, TupleView};
 
 use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
@@ -240,8 +240,8 @@ Returns:
         call.no_keywords()?;
         let class = call.py.import("tupelo.letters")?.getattr("DeadLetter")?;
         let letters = call.with_template(|template| {
-            call.space().dead(template, |view, obituary| {
-                let Obituary { attempts, reasons } = obituary;
+            call.space().dead(template, |view, dead_letter| {
+                let DeadLetterRecord { attempts, reasons } = dead_letter;
                 let reasons: Vec<_> = reasons.into_iter().map(|one| one.reason).collect();
                 Ok::<_, Failure>(class.call1((call.tuple(view)?, attempts, reasons))?)
             })

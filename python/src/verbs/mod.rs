@@ -1,12 +1,12 @@
 //! The verbs of a space, one file per family.
 
-pub(crate) mod bell;
 pub(crate) mod bulk;
 pub(crate) mod claim;
 pub(crate) mod consume;
 pub(crate) mod eval;
 pub(crate) mod futures;
 pub(crate) mod look;
+pub(crate) mod notifier;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod subscribe;

@@ -13,7 +13,7 @@ from conformance.run import Run
 from tupelo import aio
 
 TURNS = 4
-"""How often the loop goes round until a call that is blocked has heard of a step: it finds the bell
+"""How often the loop goes round until a blocked call has heard of a step: it finds the notifier
 rung, asks it for whom, and says so to that one. One more is to spare."""
 
 

@@ -1,7 +1,7 @@
 """Finding a tuple that is in one of several spaces, for asyncio: as `tupelo.searching`.
 
 The native `Search` does everything that does not wait: it orders the spaces, gets in line and picks
-up. Only the waiting is the event loop's: it uses the bells that the loop has in the spaces anyway.
+up. Only the waiting is the event loop's: it uses the notifiers that the loop has in the spaces.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 from tupelo import _native, searching
 from tupelo._native import Found
-from tupelo.aio.loop_bell import wait_for_any
+from tupelo.aio.loop_notifier import wait_for_any
 from tupelo.aio.space import Space
 
 TYPE_CHECKING = False
@@ -119,9 +119,9 @@ class Search:
                 # What comes between the two looks has come in time, too.
                 line.end_wait()
                 return line.finish_now()
-            bells = [space._waiting.bell(loop) for space in self._spaces]
-            rings = line.ring([bell.native for bell in bells])
-            await wait_for_any([(bells[place], number) for place, number in rings], left)
+            notifiers = [space._waiting.notifier(loop) for space in self._spaces]
+            rings = line.ring([notifier.native for notifier in notifiers])
+            await wait_for_any([(notifiers[place], number) for place, number in rings], left)
 
 
 async def search(

@@ -54,7 +54,7 @@ class Space:
     waits for ever unless `timeout` says how many seconds, and its task may be cancelled.
 
     As an asynchronous context manager it closes itself; the tuples stay in the space. A forgotten
-    connection gives back the places and bells of its event loops.
+    connection gives back the places and notifiers of its event loops.
     """
 
     def __init__(self, space: _native.Space) -> None:
@@ -570,7 +570,7 @@ class Space:
         subscription = self._space.subscribe(
             *template, on=on, buffer=buffer, buffer_bytes=buffer_bytes, where=where, **fields
         )
-        return Subscription(subscription, self._waiting.bell)
+        return Subscription(subscription, self._waiting.notifier)
 
 
 def wrapped(connection: _native.Space) -> Space:

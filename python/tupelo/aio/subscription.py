@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 
 from tupelo import _native
-from tupelo.aio.loop_bell import running_loop
+from tupelo.aio.loop_notifier import running_loop
 from tupelo.errors import SpaceClosed
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Self
 
     from tupelo._native import Seconds
-    from tupelo.aio.loop_bell import LoopBell
+    from tupelo.aio.loop_notifier import LoopNotifier
     from tupelo.events import Event
 
 __all__ = ["Subscription"]
@@ -32,17 +32,17 @@ class Subscription:
     def __init__(
         self,
         subscription: _native.Subscription[Any],
-        bell: Callable[[asyncio.AbstractEventLoop], LoopBell],
+        notifier: Callable[[asyncio.AbstractEventLoop], LoopNotifier],
     ) -> None:
-        """Wrap a subscription; `bell` is what an event loop waits with."""
+        """Wrap a subscription; `notifier` is what an event loop waits with."""
         self._subscription = subscription
-        self._bell = bell
+        self._notifier = notifier
         # Of one loop: the loop that asked for events last, the number of its tasks that ask, the
-        # lock by which they take turns, and whether a task waits at the bell.
+        # lock by which they take turns, and whether a task waits at the notifier.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asking = 0
         self._turn = asyncio.Lock()
-        self._is_at_bell = False
+        self._is_at_notifier = False
         # What changes the first three. A task of a closed loop may be collected, and so end, where
         # this is held.
         self._changes = threading.RLock()
@@ -120,12 +120,12 @@ class Subscription:
     def _end(self) -> None:
         """Give back the native subscription; in the thread of the loop, while the loop runs."""
         loop = self._loop
-        if loop is None or loop.is_closed() or not self._is_at_bell:
+        if loop is None or loop.is_closed() or not self._is_at_notifier:
             self._subscription.close()
             return
-        # Its place in line must stay its own until the task has left the bell.
+        # Its place in line must stay its own until the task has left the notifier.
         with suppress(SpaceClosed):  # then the task was told
-            self._bell(loop).rouse(self._subscription)
+            self._notifier(loop).rouse(self._subscription)
 
     def _require_open(self) -> None:
         if self._is_closed:
@@ -137,7 +137,7 @@ class Subscription:
         loop = asyncio.get_running_loop()
         turn = self._begin_to_ask(loop)
         try:
-            # One task at a time waits at the bell, the others for their turn.
+            # One task at a time waits at the notifier, the others for their turn.
             async with asyncio.timeout(seconds), turn:
                 while not self._is_closed:
                     event = self._subscription.try_next()
@@ -168,7 +168,7 @@ class Subscription:
                     )
                     raise ValueError(message)
                 self._loop, self._asking, self._turn = loop, 0, asyncio.Lock()
-                self._is_at_bell = False
+                self._is_at_notifier = False
             self._asking += 1
             return self._turn
 
@@ -179,11 +179,11 @@ class Subscription:
                 self._asking -= 1
 
     async def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._is_at_bell = True
+        self._is_at_notifier = True
         try:
-            await self._bell(loop).wait(self._subscription, seconds=None)
+            await self._notifier(loop).wait(self._subscription, seconds=None)
         finally:
             if self._loop is loop:  # as above
-                self._is_at_bell = False
+                self._is_at_notifier = False
                 if self._is_closed:
                     self._subscription.close()

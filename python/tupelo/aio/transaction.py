@@ -237,7 +237,7 @@ class TransactionSpace:
                     done = attempt()
                 if done is not None or left <= 0:
                     break
-                await self._space._waiting.bell(loop).wait(place, seconds=left)
+                await self._space._waiting.notifier(loop).wait(place, seconds=left)
         finally:
             # A tuple that was handed over in the meantime goes back to its place (rule T5).
             place.cancel()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from tupelo import _native
-from tupelo.aio.loop_bell import LoopBell
+from tupelo.aio.loop_notifier import LoopNotifier
 from tupelo.errors import SpaceFull
 
 TYPE_CHECKING = False
@@ -28,48 +28,48 @@ __all__ = ["Waiting"]
 
 
 class Waiting:
-    """The waits of the tasks of one connection, with a bell in each event loop."""
+    """The waits of the tasks of one connection, with a notifier in each event loop."""
 
     def __init__(self, space: _native.Space) -> None:
-        """Get ready; a loop gets its bell when a task of it waits."""
+        """Get ready; a loop gets its notifier when a task of it waits."""
         self._space = space
-        self._bells: dict[asyncio.AbstractEventLoop, LoopBell] = {}
+        self._notifiers: dict[asyncio.AbstractEventLoop, LoopNotifier] = {}
 
     def __del__(self) -> None:
-        """Give all bells back: a loop that waits for one would keep it, and the connection.
+        """Give all notifiers back: a loop that waits for one would keep it, and the connection.
 
         No task waits any more: a waiting task holds a reference to this. It may be at the end of
         the program, in any thread, or in the child of a fork.
         """
         self.close()
 
-    def bell(self, loop: asyncio.AbstractEventLoop) -> LoopBell:
+    def notifier(self, loop: asyncio.AbstractEventLoop) -> LoopNotifier:
         """Return what an event loop waits with."""
-        bell = self._bells.get(loop)
-        if bell is None:
-            self._give_back_bells()
-            bell = self._bells[loop] = LoopBell(self._space, loop)
-        return bell
+        notifier = self._notifiers.get(loop)
+        if notifier is None:
+            self._give_back_notifiers()
+            notifier = self._notifiers[loop] = LoopNotifier(self._space, loop)
+        return notifier
 
-    def _give_back_bells(self) -> None:
-        """Close the bells of loops that are closed, each of which has a descriptor.
+    def _give_back_notifiers(self) -> None:
+        """Close the notifiers of loops that are closed, each of which has a descriptor.
 
         A loop does not say when it closes. So a program that calls `asyncio.run` again and again
-        has one bell at a time, and not one for each.
+        has one notifier at a time, and not one for each.
         """
-        for loop in list(self._bells):
-            if loop.is_closed() and (bell := self._bells.pop(loop, None)) is not None:
-                bell.close()
+        for loop in list(self._notifiers):
+            if loop.is_closed() and (notifier := self._notifiers.pop(loop, None)) is not None:
+                notifier.close()
 
     def close(self) -> None:
-        """Give all bells back. Each waiting task is told that something happened, and finds out."""
+        """Give all notifiers back. Each waiting task is told that something happened."""
         # One by one: a thread may begin to wait meanwhile.
-        while self._bells:
+        while self._notifiers:
             try:
-                _, bell = self._bells.popitem()
+                _, notifier = self._notifiers.popitem()
             except KeyError:  # another one was at it
                 return
-            bell.close()
+            notifier.close()
 
     async def in_line(
         self,
@@ -106,7 +106,7 @@ class Waiting:
             if left is not None and left <= 0:
                 # What comes between the two looks has come in time, too.
                 return pick_up(place) if place.end_wait() else None
-            await self.bell(loop).wait(place, seconds=left)
+            await self.notifier(loop).wait(place, seconds=left)
 
     async def with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
         """Put; if there is no room, in line for room, as long as the timeout and the space say."""
@@ -127,7 +127,7 @@ class Waiting:
                     left = None if deadline is None else deadline - loop.time()
                     if left is not None and left <= 0:
                         raise
-                await self.bell(loop).wait(place, seconds=left)
+                await self.notifier(loop).wait(place, seconds=left)
         finally:
             # The turn, if it came in the meantime, goes to the next in line.
             place.cancel()
@@ -154,7 +154,7 @@ class Waiting:
                 left = None if deadline is None else deadline - loop.time()
                 if done is not None or (left is not None and left <= 0):
                     return done
-                await self.bell(loop).wait(watch, seconds=left)
+                await self.notifier(loop).wait(watch, seconds=left)
         finally:
             watch.cancel()
 
@@ -178,7 +178,7 @@ class Waiting:
                     found = place.finish_now() if place.end_wait() else None
                     mark.begin_anew(over if found is not None else None)
                     return found
-                await self.bell(loop).wait(place, finished, removals, seconds=left)
+                await self.notifier(loop).wait(place, finished, removals, seconds=left)
         finally:
             for waiter in (place, finished, removals):
                 waiter.cancel()

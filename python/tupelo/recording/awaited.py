@@ -145,7 +145,7 @@ class _RecordingSubscription(Subscription):
     """A subscription that records its events, as reads."""
 
     def __init__(self, call: Call, subscription: Subscription) -> None:
-        super().__init__(subscription._subscription, subscription._bell)
+        super().__init__(subscription._subscription, subscription._notifier)
         self._call = call
 
     def try_next(self) -> Any:

@@ -1,7 +1,7 @@
 //! `tupelo dead` and `tupelo requeue`: tuples whose last attempt has failed, and how they are tried again (rule K5).
 
 use serde_json::json;
-use tupelo::{Obituary, Tuple};
+use tupelo::{DeadLetterRecord, Tuple};
 
 use super::connect_existing;
 use crate::arguments::{Dead, Requeue};
@@ -15,11 +15,11 @@ pub(crate) fn list(options: Dead, url: Option<String>, output: &mut Output) -> R
     let (url, asked) = options.sought.asked_or_all(url)?;
     let space = connect_existing(&url)?;
     let letters = asked.with(|template| {
-        space.dead(template, |view, obituary| {
-            Ok::<(Tuple, Obituary), Failure>((words::owned(view)?, obituary))
+        space.dead(template, |view, dead_letter| {
+            Ok::<(Tuple, DeadLetterRecord), Failure>((words::owned(view)?, dead_letter))
         })
     })?;
-    letters.iter().try_for_each(|(tuple, obituary)| print(tuple, obituary, output))
+    letters.iter().try_for_each(|(tuple, dead_letter)| print(tuple, dead_letter, output))
 }
 
 /// Puts the dead tuples that match back at their old places.
@@ -37,15 +37,19 @@ pub(crate) fn requeue(
     output.line(format!("{} back in {url}", format::plural(count, "tuple is", "tuples are")))
 }
 
-fn print(tuple: &Tuple, obituary: &Obituary, output: &mut Output) -> Result<(), Failure> {
-    let reasons: Vec<&str> = obituary.reasons.iter().map(|one| one.reason.as_str()).collect();
+fn print(
+    tuple: &Tuple,
+    dead_letter: &DeadLetterRecord,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let reasons: Vec<&str> = dead_letter.reasons.iter().map(|one| one.reason.as_str()).collect();
     if output.json {
         let mut object = tupelo_json::line(tuple);
-        object["attempts"] = json!(obituary.attempts);
+        object["attempts"] = json!(dead_letter.attempts);
         object["reasons"] = json!(reasons);
         return output.object(&object);
     }
-    let attempts = format::plural(u64::from(obituary.attempts), "attempt", "attempts");
+    let attempts = format::plural(u64::from(dead_letter.attempts), "attempt", "attempts");
     output.line(format_args!("{tuple}   {attempts}"))?;
     // The last one says most; a text of several lines stays a part of its tuple.
     let last = reasons.last().copied().unwrap_or("the reasons found no room");

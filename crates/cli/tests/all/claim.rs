@@ -65,8 +65,8 @@ fn a_command_that_fails_gives_the_tuple_back_and_is_the_reason() {
     let told = "  That was its last attempt, it is dead now: (\"job\", 7)\n  \
                 `tupelo dead` lists those, `tupelo requeue` has them tried again\n";
     assert!(taken.err.ends_with(told), "{}", taken.err);
-    let dead = connect(&space).dead(&[template!["job", Kind::Int]], |_, obituary| {
-        Ok::<_, Error>((obituary.attempts, obituary.reasons.last().unwrap().reason.clone()))
+    let dead = connect(&space).dead(&[template!["job", Kind::Int]], |_, dead_letter| {
+        Ok::<_, Error>((dead_letter.attempts, dead_letter.reasons.last().unwrap().reason.clone()))
     });
     let reason = "`kill -9 $$` ended with signal: 9 (SIGKILL)".to_owned();
     assert_eq!(dead.unwrap(), [(2, reason)], "K5");

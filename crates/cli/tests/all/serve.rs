@@ -96,7 +96,7 @@ fn wait_for_waiters(space: &Space, count: u64) {
     }
 }
 
-/// How many callers wait in a space that nobody uses but the server: its bell is none.
+/// How many callers wait in a space that nobody uses but the server: its notifier is none.
 const IDLE: u64 = 0;
 
 #[test]

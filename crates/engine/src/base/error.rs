@@ -138,7 +138,7 @@ impl Fullness {
     }
 }
 
-/// What an operation found missing. It is dropped, the missing is got while no stripe is locked, and the
+/// What an operation found missing. It is dropped, the missing is got while no partition is locked, and the
 /// operation begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
@@ -161,7 +161,7 @@ pub enum Need {
     },
     /// Memory for more buckets of an index, which can do without.
     Table {
-        /// The lock of its stripe.
+        /// The lock of its partition.
         scope: u32,
         /// The fields that it is over.
         mask: u32,
@@ -178,8 +178,8 @@ pub enum Need {
     Log,
     /// Free bytes in the ring of a subscription.
     EventRoom {
-        /// The cell of the subscription.
-        cell: u32,
+        /// The wait node of the subscription.
+        node: u32,
         /// So many.
         bytes: u32,
     },
@@ -190,8 +190,8 @@ pub enum Need {
     },
     /// That everything happens that is due in the space: some tuples may be gone then.
     Time,
-    /// That everything happens that is due in one stripe.
-    StripeTime {
+    /// That everything happens that is due in one partition.
+    PartitionTime {
         /// Its lock.
         scope: u32,
     },

@@ -6,9 +6,9 @@
 //! | directory | shapes by signature |
 //! | shapes | one entry per shape: arity and kinds |
 //! | classes | a page per shape of entries: the names of their class |
-//! | stripes | what one lock protects: the tuples of a shape, their indexes, their waiters |
-//! | cells | one per blocked caller |
-//! | raised | a bit per cell, for those who wait by a bell |
+//! | partitions | what one lock protects: the tuples of a shape, their indexes, their waiters |
+//! | wait nodes | one per blocked caller |
+//! | raised | a bit per wait node, for those who wait by a notifier |
 //! | extents | who owns each 64 KiB of the arena, and which are free |
 //! | journal | the ring of a journalled space; no bytes in others |
 //! | arena | the tuples themselves |
@@ -22,7 +22,7 @@ use tupelo_tuple::CLASS_BYTES_MAX;
 /// A page: regions begin at one, and are committed by them.
 pub(crate) const PAGE: usize = 4096;
 
-/// What a stripe, a cell, a run is counted in.
+/// What a partition, a wait node, a run is counted in.
 pub(crate) const EXTENT_BYTES: usize = 64 << 10;
 /// Granules of an extent.
 pub(crate) const EXTENT_GRANULES: u32 = (EXTENT_BYTES / GRANULE) as u32;
@@ -45,7 +45,7 @@ pub const SHAPES_MAX: usize = 4096;
 pub(crate) const SHAPES_COUNT_MAX: u32 = SHAPES_MAX as u32;
 /// Most blocked callers in a space (rule B2).
 pub const WAITERS_MAX: usize = 65_536;
-/// The same, as cells are counted.
+/// The same, as wait nodes are counted.
 pub(crate) const WAITERS_COUNT_MAX: u32 = WAITERS_MAX as u32;
 
 /// The head of the space: one line per lock, one per group of words that change together.
@@ -63,7 +63,7 @@ pub(crate) mod head {
         (line(number) / GRANULE) as u32
     }
 
-    /// The lock that makes puts queue up in a space with a limit of tuples. Locked before stripes ([`crate::recovery::quota`]).
+    /// The lock that makes puts queue up in a space with a limit of tuples. Locked before partitions ([`crate::recovery::quota`]).
     pub(crate) const QUOTA_SCOPE: u32 = scope(9);
     /// The lock of waiters whose template spans several shapes. Locked before the arena.
     pub(crate) const WIDE_SCOPE: u32 = scope(0);
@@ -73,10 +73,10 @@ pub(crate) mod head {
     pub(crate) const REGISTRY_SCOPE: u32 = scope(2);
     /// Words about shapes.
     pub(crate) const REGISTRY: usize = line(3);
-    /// The lock of the free cells. Held alone.
-    pub(crate) const CELLS_SCOPE: u32 = scope(4);
-    /// Words about cells.
-    pub(crate) const CELLS: usize = line(5);
+    /// The lock of the free wait nodes. Held alone.
+    pub(crate) const NODES_SCOPE: u32 = scope(4);
+    /// Words about wait nodes.
+    pub(crate) const NODES: usize = line(5);
     /// The lock of the arena: the last one to take, so that any section may ask for memory.
     pub(crate) const ARENA_SCOPE: u32 = scope(6);
     /// Words about the arena.
@@ -87,11 +87,11 @@ pub(crate) mod head {
     pub(crate) const JOURNAL_SCOPE: u32 = scope(13);
     /// The right to drain the journal. Held while nothing else is, and nothing is stored under it.
     pub(crate) const DRAIN_SCOPE: u32 = scope(14);
-    /// All locks but the stripes'.
+    /// All locks but the partitions'.
     pub(crate) const SCOPES: [u32; 8] = [
         WIDE_SCOPE,
         REGISTRY_SCOPE,
-        CELLS_SCOPE,
+        NODES_SCOPE,
         ARENA_SCOPE,
         QUOTA_SCOPE,
         SWEEP_SCOPE,
@@ -109,32 +109,32 @@ pub(crate) mod head {
 /// Sizes of the entries of the regions.
 pub(crate) const SHAPE_BYTES: usize = 128;
 pub(crate) const DIRECTORY_ENTRIES: usize = 2 * SHAPES_MAX;
-pub(crate) const STRIPE_BYTES: usize = 2048;
+pub(crate) const PARTITION_BYTES: usize = 2048;
 pub(crate) const CLASS_PAGE_BYTES: usize = PAGE;
-pub(crate) const CELL_BYTES: usize = 256;
+pub(crate) const NODE_BYTES: usize = 256;
 pub(crate) const EXTENT_ENTRY_BYTES: usize = 32;
 
 const DIRECTORY: usize = Memory::engine_base() + head::BYTES;
 /// What a new space has at once: the head, and the directory of shapes.
 pub(crate) const INITIAL_BYTES: usize = head::BYTES + DIRECTORY_ENTRIES * 4;
 const SHAPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
-const STRIPES: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
-/// Shapes have one stripe each.
-const STRIPES_MAX: usize = SHAPES_MAX;
-const CLASSES: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
-const CELLS: usize = CLASSES + SHAPES_MAX * CLASS_PAGE_BYTES;
-/// A bit per cell, for those who wait by a bell.
-const RAISED: usize = CELLS + WAITERS_MAX * CELL_BYTES;
+const PARTITIONS: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
+/// Shapes have one partition each.
+const PARTITIONS_MAX: usize = SHAPES_MAX;
+const CLASSES: usize = PARTITIONS + PARTITIONS_MAX * PARTITION_BYTES;
+const NODES: usize = CLASSES + SHAPES_MAX * CLASS_PAGE_BYTES;
+/// A bit per wait node, for those who wait by a notifier.
+const RAISED: usize = NODES + WAITERS_MAX * NODE_BYTES;
 /// Bytes of these bits.
 pub(crate) const RAISED_BYTES: usize = WAITERS_MAX / 8;
 const EXTENTS: usize = RAISED + RAISED_BYTES;
 
 const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PAGE));
-const _: () = assert!(STRIPES.is_multiple_of(PAGE) && CELLS.is_multiple_of(PAGE));
+const _: () = assert!(PARTITIONS.is_multiple_of(PAGE) && NODES.is_multiple_of(PAGE));
 const _: () = assert!(CLASSES.is_multiple_of(PAGE) && CLASS_BYTES_MAX <= CLASS_PAGE_BYTES);
 const _: () = assert!(RAISED.is_multiple_of(PAGE) && EXTENTS.is_multiple_of(PAGE));
 const _: () =
-    assert!(EXTENTS / GRANULE > WAITERS_MAX, "the number of a cell is no granule of the arena");
+    assert!(EXTENTS / GRANULE > WAITERS_MAX, "the number of a node is no granule of the arena");
 
 /// Offset of shape number `index`.
 #[inline]
@@ -148,10 +148,10 @@ pub(crate) const fn directory(index: usize) -> usize {
     DIRECTORY + index * 4
 }
 
-/// Offset of the stripe of shape `index`.
+/// Offset of the partition of shape `index`.
 #[inline]
-pub(crate) const fn stripe(index: u32) -> usize {
-    STRIPES + index as usize * STRIPE_BYTES
+pub(crate) const fn partition(index: u32) -> usize {
+    PARTITIONS + index as usize * PARTITION_BYTES
 }
 
 /// Offset of the names of the class of shape `index`.
@@ -160,13 +160,13 @@ pub(crate) const fn class(index: u32) -> usize {
     CLASSES + index as usize * CLASS_PAGE_BYTES
 }
 
-/// Offset of waiter cell `index`.
+/// Offset of waiter wait node `index`.
 #[inline]
-pub(crate) const fn cell(index: u32) -> usize {
-    CELLS + index as usize * CELL_BYTES
+pub(crate) const fn node(index: u32) -> usize {
+    NODES + index as usize * NODE_BYTES
 }
 
-/// Offset of the word with the bit of waiter cell `index`.
+/// Offset of the word with the bit of waiter wait node `index`.
 #[inline]
 pub(crate) const fn raised(index: u32) -> usize {
     RAISED + 4 * (index / 32) as usize

@@ -6,7 +6,7 @@ pub(crate) mod error;
 pub(crate) mod layout;
 pub(crate) mod refusable;
 pub(crate) mod signal;
-pub(crate) mod sink;
 pub(crate) mod sync;
 pub(crate) mod terms;
+pub(crate) mod visitor;
 pub(crate) mod want;

@@ -24,8 +24,8 @@ static REFUSABLE: AtomicU16 = AtomicU16::new(
         .bits(),
 );
 
-/// Promises that from now on this process can represent every value of these kinds, so that no sink fails on a
-/// field of them. A small tuple that a sink refuses nevertheless is taken.
+/// Promises that from now on this process can represent every value of these kinds, so that no visitor fails on a
+/// field of them. A small tuple that a visitor refuses nevertheless is taken.
 pub fn represents(kinds: KindSet) {
     REFUSABLE.fetch_and(!kinds.bits(), Relaxed);
 }

@@ -1,7 +1,7 @@
 //! The signal of a blocked caller: a word that it sleeps on, and that others raise after they have done
 //! something that concerns it.
 //!
-//! Raising costs a system call only if the owner sleeps. A signal may be meant for the cell's last owner, so who
+//! Raising costs a system call only if the owner sleeps. A signal may be meant for the wait node's last owner, so who
 //! takes one looks whether there is anything; and several may be taken as one. None is lost: what was done
 //! before a signal was raised is seen by whoever takes it, or finds it taken.
 

@@ -18,7 +18,7 @@ pub enum Want {
 }
 
 impl Want {
-    /// Whether cells that want this, by their number, are told of removals.
+    /// Whether wait nodes that want this, by their number, are told of removals.
     pub(crate) const fn watches_removals(number: u32) -> bool {
         number == Self::Removal.number() || number == Self::Room.number()
     }
@@ -29,7 +29,7 @@ impl Want {
             Self::Read => 1,
             Self::Put => 2,
             Self::Removal => 3,
-            // 4 is a bell's.
+            // 4 is a notifier's.
             Self::Room => 5,
             Self::Events => 6,
         }

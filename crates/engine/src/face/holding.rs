@@ -9,24 +9,24 @@ use crate::Engine;
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::find::Order;
-use crate::protocols::claim::dead::{self, Obituary};
+use crate::protocols::claim::dead::{self, DeadLetterRecord};
 use crate::protocols::claim::{self, Claim, ClaimTerms};
 use crate::protocols::lease::{self, Lease};
 use crate::protocols::subscription::{self, Subscription};
 use crate::waiters::events::SubscribeTerms;
 
 impl Engine {
-    /// Shows the dead tuples that match to `sink`, the oldest of each shape first, with what became of them.
+    /// Shows the dead tuples that match to `visitor`, the oldest of each shape first, with what became of them.
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says.
+    /// What the memory says, and what `visitor` says.
     pub fn dead<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>, DeadLetterRecord) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        dead::dead(self, template, sink)
+        dead::dead(self, template, visitor)
     }
 
     /// How many dead tuples match. Copies none of them, nor what became of them.
@@ -47,20 +47,20 @@ impl Engine {
         dead::requeue(self, template)
     }
 
-    /// Claims a match and gives it to `sink`, which reads it where it lies; `None` if nothing matches. Does not
+    /// Claims a match and gives it to `visitor`, which reads it where it lies; `None` if nothing matches. Does not
     /// wait.
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says: then the tuple is back, and no attempt was counted.
+    /// What the memory says, and what `visitor` says: then the tuple is back, and no attempt was counted.
     pub fn try_claim<R, E: From<Error>>(
         self: &Arc<Self>,
         template: &[TemplateRef<'_>],
         order: Order,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
-        claim::try_claim(self, template, order, terms, sink)
+        claim::try_claim(self, template, order, terms, visitor)
     }
 
     /// Stores a tuple that is there from one moment to another. When this returns, it will be, whatever becomes of

@@ -66,14 +66,14 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says.
+    /// What the memory says, and what `visitor` says.
     pub fn read_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        bulk::read_all(self, template, limit, sink)
+        bulk::read_all(self, template, limit, visitor)
     }
 
     /// Begins a scan.
@@ -85,20 +85,20 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The errors of the memory, and [`Error::TransactionTooBig`]: nothing was removed. The error of `sink`: nothing
+    /// The errors of the memory, and [`Error::TransactionTooBig`]: nothing was removed. The error of `visitor`: nothing
     /// was removed, if a tuple is large or has a field that its language may be unable to represent. Otherwise the
     /// tuples are put back, as new ones without a lease. They are lost if others have taken the room for them by then.
     pub fn take_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        take_many::take_all(self, template, limit, sink)
+        take_many::take_all(self, template, limit, visitor)
     }
 
     /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
-    /// are fewer. The sink may get tuples that others take before this call can.
+    /// are fewer. The visitor may get tuples that others take before this call can.
     ///
     /// # Errors
     ///
@@ -108,9 +108,9 @@ impl Engine {
         template: &[TemplateRef<'_>],
         at_least: usize,
         at_most: usize,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
-        take_many::try_take_many(self, template, at_least, at_most, sink)
+        take_many::try_take_many(self, template, at_least, at_most, visitor)
     }
 
     /// Moves every match into `other`. Returns how many. Into the space itself: nothing changes.

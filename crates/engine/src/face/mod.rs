@@ -14,7 +14,7 @@ use tupelo_shm::{HowRemoved, Memory, Segment};
 use tupelo_tuple::hash;
 
 use crate::base::error::Error;
-use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES};
+use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, PARTITION_BYTES};
 use crate::protocols::{dead_holders, due};
 use crate::recovery::full::{Limits, WhenFull};
 use crate::recovery::sweep;
@@ -25,7 +25,7 @@ use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
 use crate::store::spare::SpareCell;
 use crate::store::{self, EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
-use crate::waiters::{cells, keep};
+use crate::waiters::{keep, nodes};
 
 /// How large a new space may grow, and how it is found.
 pub use tupelo_shm::CreateOptions;
@@ -43,7 +43,8 @@ const CALLBACKS: Callbacks = Callbacks {
 impl Engine {
     /// What strangers must know of this build's layout: any difference in it is another format.
     pub fn segment_layout() -> tupelo_shm::Layout {
-        let sizes = [STRIPE_BYTES as u64, record::HEADER_BYTES as u64, EXTENT_BYTES as u64, FORMAT];
+        let sizes =
+            [PARTITION_BYTES as u64, record::HEADER_BYTES as u64, EXTENT_BYTES as u64, FORMAT];
         tupelo_shm::Layout {
             minor: 0,
             abi_hash: sizes.into_iter().fold(0, hash::combine),
@@ -83,7 +84,7 @@ impl Engine {
         let layout = Layout::new(extents_for(limits.size_bytes), journal_bytes);
         let view = Memory::initialise(mapping, layout.arena, layout::INITIAL_BYTES)?;
         // Places to wait at, for the first who wait when the system gives no more memory.
-        mapping.commit(layout::cell(0)..layout::cell(0) + PAGE)?;
+        mapping.commit(layout::node(0)..layout::node(0) + PAGE)?;
         mapping.commit(layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES)?;
         if journal_bytes != 0 {
             mapping.commit(layout.journal..layout.journal + layout.journal_bytes)?;
@@ -133,7 +134,7 @@ impl Engine {
             when_full,
             seed,
             shape_cache: ShapeCache::new(),
-            spare_cell: SpareCell::default(),
+            spare_node: SpareCell::default(),
             abandoned: Abandoned::default(),
             classes: Classes::default(),
             random,
@@ -186,6 +187,6 @@ fn extents_for(size_bytes: u64) -> u32 {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        cells::free_spare(self);
+        nodes::free_spare(self);
     }
 }

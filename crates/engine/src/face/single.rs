@@ -25,21 +25,21 @@ impl Engine {
         exchange::put_if_absent(self, tuple, unless)
     }
 
-    /// Replaces the oldest match of the first shape that has one, and gives the old tuple to `sink`; `None`
+    /// Replaces the oldest match of the first shape that has one, and gives the old tuple to `visitor`; `None`
     /// if nothing matches. Nobody sees a moment with both or neither.
     ///
     /// # Errors
     ///
-    /// As [`Engine::put`]: nothing changed. What `sink` says: nothing changed, if the old tuple is large or has a field
-    /// that its language may have no like of: the sink gets a copy then, perhaps of several tuples in turn that others
+    /// As [`Engine::put`]: nothing changed. What `visitor` says: nothing changed, if the old tuple is large or has a field
+    /// that its language may have no like of: the visitor gets a copy then, perhaps of several tuples in turn that others
     /// take, and the one that it has accepted is replaced. Else the swap has happened.
     pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         to: impl Into<TupleRef<'f>>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        exchange::try_swap(self, template, to, sink)
+        exchange::try_swap(self, template, to, visitor)
     }
 
     /// Stores a tuple. When it returns, every later operation sees the tuple, or a waiter has it.
@@ -52,22 +52,22 @@ impl Engine {
         put::put(self, tuple)
     }
 
-    /// Copies a match and gives it to `sink`; `None` if nothing matches. Does not wait.
+    /// Copies a match and gives it to `visitor`; `None` if nothing matches. Does not wait.
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says.
+    /// What the memory says, and what `visitor` says.
     #[inline(always)]
     pub fn try_read<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        read::try_read(self, template, order, sink)
+        read::try_read(self, template, order, visitor)
     }
 
-    /// Copies a match and gives it to `sink`, as [`Engine::try_read`]; if nothing matches, gets in line for one.
+    /// Copies a match and gives it to `visitor`, as [`Engine::try_read`]; if nothing matches, gets in line for one.
     ///
     /// What a dead process holds is not looked for: it comes to whoever is in line (rule L5).
     ///
@@ -79,28 +79,28 @@ impl Engine {
         self: &Arc<Self>,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        read::read_or_wait(self, template, order, sink)
+        read::read_or_wait(self, template, order, visitor)
     }
 
-    /// Removes a match and gives it to `sink`; `None` if nothing matches. Does not wait.
+    /// Removes a match and gives it to `visitor`; `None` if nothing matches. Does not wait.
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says. If the sink fails on a large tuple or one with a
+    /// What the memory says, and what `visitor` says. If the visitor fails on a large tuple or one with a
     /// field that its language may have no like of, the tuple is put back (rule V3).
     #[inline(always)]
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        take::try_take(self, template, order, sink)
+        take::try_take(self, template, order, visitor)
     }
 
-    /// Removes a match and gives it to `sink`, as [`Engine::try_take`]; if nothing matches, gets in line for it.
+    /// Removes a match and gives it to `visitor`, as [`Engine::try_take`]; if nothing matches, gets in line for it.
     ///
     /// What a dead process holds is not looked for: it comes to whoever is in line (rule L5).
     ///
@@ -112,8 +112,8 @@ impl Engine {
         self: &Arc<Self>,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        take::take_or_wait(self, template, order, sink)
+        take::take_or_wait(self, template, order, visitor)
     }
 }

@@ -1,4 +1,4 @@
-//! Places in line, and bells for many of them.
+//! Places in line, and notifiers for many of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tupelo_tuple::TemplateRef;
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::want::Want;
-use crate::operations::wait::bell::{self, Bell};
+use crate::operations::wait::notifier::{self, Notifier};
 use crate::operations::wait::{self, Waiter, room};
 
 impl Engine {
@@ -49,12 +49,12 @@ impl Engine {
         room::room(self)
     }
 
-    /// Gets a bell.
+    /// Gets a notifier.
     ///
     /// # Errors
     ///
     /// [`Error::LimitExceeded`] at the maximum of waiters; [`Error::System`] if there can be no socket.
-    pub fn bell(self: &Arc<Self>) -> Result<Bell, Error> {
-        bell::bell(self)
+    pub fn notifier(self: &Arc<Self>) -> Result<Notifier, Error> {
+        notifier::notifier(self)
     }
 }

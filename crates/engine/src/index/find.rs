@@ -1,4 +1,4 @@
-//! Finding the records of one stripe that match: by the best index there is, in the order asked for.
+//! Finding the records of one partition that match: by the best index there is, in the order asked for.
 
 use tupelo_shm::View;
 use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
@@ -6,9 +6,9 @@ use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 use crate::index::table::{self, Place};
 use crate::index::{self, Index, learn, ring};
 use crate::store::key::Key;
+use crate::store::partition::{FIRST, LAST, Partition};
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record};
 use crate::store::registry::Kinds;
-use crate::store::stripe::{FIRST, LAST, Stripe};
 
 pub(crate) use tupelo_tuple::Order;
 
@@ -37,7 +37,7 @@ impl Purpose {
     }
 }
 
-/// What is looked for in one stripe: patterns, and the kinds that the stripe's tuples have.
+/// What is looked for in one partition: patterns, and the kinds that the partition's tuples have.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'t> {
     pub(crate) patterns: &'t [PatternRef<'t>],
@@ -135,14 +135,14 @@ impl<'t> Search<'t> {
     pub(crate) fn candidates<'v, 'm>(
         &self,
         view: &'v View<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         backward: bool,
     ) -> Walk<'v, 'm> {
-        let mut remaining = stripe.steps_max(view);
+        let mut remaining = partition.steps_max(view);
         let best = if self.key.mask == 0 {
             None
         } else {
-            learn::best(stripe, self.patterns, self.key, self.seed)
+            learn::best(partition, self.patterns, self.key, self.seed)
         };
         let (index, start) = match best {
             Some((index, tag)) => {
@@ -155,7 +155,7 @@ impl<'t> Search<'t> {
                 };
                 (Some(index), start)
             }
-            None => (None, stripe.page().load(if backward { LAST } else { FIRST })),
+            None => (None, partition.page().load(if backward { LAST } else { FIRST })),
         };
         if start == 0 {
             remaining = 0;
@@ -167,10 +167,10 @@ impl<'t> Search<'t> {
     pub(crate) fn candidates_behind<'v, 'm>(
         &self,
         view: &'v View<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         reference: u32,
     ) -> Walk<'v, 'm> {
-        let mut walk = self.candidates(view, stripe, false);
+        let mut walk = self.candidates(view, partition, false);
         if walk.next != 0 {
             walk.next = reference;
             walk.next();
@@ -180,39 +180,49 @@ impl<'t> Search<'t> {
 
     /// The oldest match.
     #[inline(always)]
-    fn oldest<'m>(&self, view: &View<'m>, stripe: Stripe<'m>) -> Found<'m> {
-        match learn::exact(stripe, self.key.mask) {
-            Some(index) => self.oldest_in(view, stripe, index),
-            None => self.first(view, stripe, false),
+    fn oldest<'m>(&self, view: &View<'m>, partition: Partition<'m>) -> Found<'m> {
+        match learn::exact(partition, self.key.mask) {
+            Some(index) => self.oldest_in(view, partition, index),
+            None => self.first(view, partition, false),
         }
     }
 
     /// The oldest match, by the index over exactly the fields that the patterns fix: nearly always the
     /// leader of the tag.
     #[inline(always)]
-    fn oldest_in<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, index: Index<'m>) -> Found<'m> {
+    fn oldest_in<'m>(
+        &self,
+        view: &View<'m>,
+        partition: Partition<'m>,
+        index: Index<'m>,
+    ) -> Found<'m> {
         learn::used(index);
         let Some(place) = table::find(view, index, self.key.tag) else { return Found::default() };
         let record = record::at(view, place.leader());
         if !self.accepts(view, record) {
-            return self.first(view, stripe, false);
+            return self.first(view, partition, false);
         }
         Found { hit: Some(Hit { record, place: Some((index, place)) }), learn: false }
     }
 
     /// The first match in the given order, which is not a field's.
     #[inline(always)]
-    fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found<'m> {
+    fn first<'m>(&self, view: &View<'m>, partition: Partition<'m>, backward: bool) -> Found<'m> {
         let (reference, learn) =
-            self.apart(move |search| search.first_of_walk(view, stripe, backward));
+            self.apart(move |search| search.first_of_walk(view, partition, backward));
         Found::at(view, reference, learn)
     }
 
     /// As [`Search::first`]: the reference, and whether an index pays. That is little, so what is found without a walk
     /// need not come through memory either.
     #[inline(never)]
-    fn first_of_walk(&self, view: &View<'_>, stripe: Stripe<'_>, backward: bool) -> (u32, bool) {
-        let mut walk = self.candidates(view, stripe, backward);
+    fn first_of_walk(
+        &self,
+        view: &View<'_>,
+        partition: Partition<'_>,
+        backward: bool,
+    ) -> (u32, bool) {
+        let mut walk = self.candidates(view, partition, backward);
         let exact = walk.is_exact(self.key.mask);
         let mut scanned = 0;
         let reference = loop {
@@ -224,7 +234,7 @@ impl<'t> Search<'t> {
                 None => break 0,
             }
         };
-        let learn = scanned > 0 && !exact && learn::note(stripe, self.key.mask, scanned);
+        let learn = scanned > 0 && !exact && learn::note(partition, self.key.mask, scanned);
         (reference, learn)
     }
 
@@ -233,20 +243,20 @@ impl<'t> Search<'t> {
     pub(crate) fn pick<'m>(
         &self,
         view: &View<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         order: Order,
         random: u64,
     ) -> Found<'m> {
         let at = |reference| Found::at(view, reference, false);
         match order {
-            Order::Fifo | Order::Any => self.oldest(view, stripe),
-            Order::Lifo => self.first(view, stripe, true),
-            Order::Random => at(self.apart(move |search| search.random(view, stripe, random))),
+            Order::Fifo | Order::Any => self.oldest(view, partition),
+            Order::Lifo => self.first(view, partition, true),
+            Order::Random => at(self.apart(move |search| search.random(view, partition, random))),
             Order::Max(field) => {
-                at(self.apart(move |search| search.extreme(view, stripe, field, true)))
+                at(self.apart(move |search| search.extreme(view, partition, field, true)))
             }
             Order::Min(field) => {
-                at(self.apart(move |search| search.extreme(view, stripe, field, false)))
+                at(self.apart(move |search| search.extreme(view, partition, field, false)))
             }
         }
     }
@@ -255,22 +265,28 @@ impl<'t> Search<'t> {
     pub(crate) fn matches<'v, 'm>(
         &self,
         view: &'v View<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
     ) -> impl Iterator<Item = u32> + use<'v, 'm, 't> {
         let search = *self;
-        self.candidates(view, stripe, false)
+        self.candidates(view, partition, false)
             .filter(move |reference| search.accepts(view, record::at(view, *reference)))
     }
 
     #[cold]
-    fn random(&self, view: &View<'_>, stripe: Stripe<'_>, random: u64) -> u32 {
-        let chosen = chosen(self.matches(view, stripe).count(), random);
-        chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0)
+    fn random(&self, view: &View<'_>, partition: Partition<'_>, random: u64) -> u32 {
+        let chosen = chosen(self.matches(view, partition).count(), random);
+        chosen.and_then(|index| self.matches(view, partition).nth(index)).unwrap_or(0)
     }
 
     #[cold]
-    fn extreme(&self, view: &View<'_>, stripe: Stripe<'_>, field: usize, greatest: bool) -> u32 {
-        extreme(view, self.kinds, self.matches(view, stripe), field, greatest)
+    fn extreme(
+        &self,
+        view: &View<'_>,
+        partition: Partition<'_>,
+        field: usize,
+        greatest: bool,
+    ) -> u32 {
+        extreme(view, self.kinds, self.matches(view, partition), field, greatest)
     }
 }
 
@@ -340,7 +356,7 @@ impl Iterator for Walk<'_, '_> {
             return None;
         }
         if self.remaining == 0 {
-            // More records than the stripe has: the links contradict the count.
+            // More records than the partition has: the links contradict the count.
             self.view.violate();
             return None;
         }

@@ -1,4 +1,4 @@
-//! Which indexes a stripe has: learned from what templates ask for.
+//! Which indexes a partition has: learned from what templates ask for.
 //!
 //! A lookup without an index of its own notes how many records it looked at in vain. When a mask has cost as many looks
 //! as there are records, an index over it is built. That is ski rental: rent until the rent paid equals the price, then
@@ -17,9 +17,9 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::EXTENT_GRANULES;
 use crate::index::links;
 use crate::store::key::{self, Key};
-use crate::store::stripe::{
-    FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
-    Stripe,
+use crate::store::partition::{
+    FIRST, INDEX_SET, INDEXES_MAX, LIVE, Partition, SHAPE, STATISTICS, STATISTICS_BYTES,
+    STATISTICS_MAX,
 };
 use crate::store::{Store, blocks, record, registry, step};
 
@@ -27,7 +27,7 @@ use crate::store::{Store, blocks, record, registry, step};
 pub(crate) const STEP_RECORDS: u32 = 256;
 /// Records in an extent, at most.
 pub(crate) const RECORDS_PER_EXTENT_MAX: u64 = EXTENT_GRANULES as u64 / 2;
-/// Stripes with fewer records than this are searched as they are.
+/// Partitions with fewer records than this are searched as they are.
 const LIVE_MIN: u32 = 64;
 
 /// Words of a mask's statistics.
@@ -40,13 +40,13 @@ const NOTE_SCANNED: usize = 8;
 /// earned an index.
 ///
 /// The notes are hints: they are stored without the log, and a killed process may lose one.
-pub(crate) fn note(stripe: Stripe<'_>, mask: u32, scanned: u32) -> bool {
+pub(crate) fn note(partition: Partition<'_>, mask: u32, scanned: u32) -> bool {
     if mask == 0 || scanned == 0 {
         return false;
     }
-    let notes = (0..STATISTICS_MAX).map(|number| note_at(stripe, number));
+    let notes = (0..STATISTICS_MAX).map(|number| note_at(partition, number));
     let place = |wanted: u32| notes.clone().find(|note| note.load(NOTE_MASK) == wanted);
-    let note = place(mask).or_else(|| place(0)).unwrap_or_else(|| cheapest(stripe));
+    let note = place(mask).or_else(|| place(0)).unwrap_or_else(|| cheapest(partition));
     if note.load(NOTE_MASK) != mask {
         note.init(NOTE_MASK, mask);
         note.init(NOTE_LOOKUPS, 0);
@@ -55,22 +55,22 @@ pub(crate) fn note(stripe: Stripe<'_>, mask: u32, scanned: u32) -> bool {
     note.init(NOTE_LOOKUPS, note.load(NOTE_LOOKUPS).saturating_add(1));
     let total = note.load(NOTE_SCANNED).saturating_add(scanned);
     note.init(NOTE_SCANNED, total);
-    total >= stripe.page().load(LIVE).max(LIVE_MIN)
+    total >= partition.page().load(LIVE).max(LIVE_MIN)
 }
 
-fn note_at(stripe: Stripe<'_>, number: usize) -> Note<'_> {
-    stripe.page().part(STATISTICS + number % STATISTICS_MAX * STATISTICS_BYTES)
+fn note_at(partition: Partition<'_>, number: usize) -> Note<'_> {
+    partition.page().part(STATISTICS + number % STATISTICS_MAX * STATISTICS_BYTES)
 }
 
 /// The note that matters least.
-fn cheapest(stripe: Stripe<'_>) -> Note<'_> {
-    let notes = (0..STATISTICS_MAX).map(|number| note_at(stripe, number));
-    notes.min_by_key(|note| note.load(NOTE_SCANNED)).unwrap_or_else(|| note_at(stripe, 0))
+fn cheapest(partition: Partition<'_>) -> Note<'_> {
+    let notes = (0..STATISTICS_MAX).map(|number| note_at(partition, number));
+    notes.min_by_key(|note| note.load(NOTE_SCANNED)).unwrap_or_else(|| note_at(partition, 0))
 }
 
-pub(crate) fn forget(stripe: Stripe<'_>, mask: u32) {
+pub(crate) fn forget(partition: Partition<'_>, mask: u32) {
     for number in 0..STATISTICS_MAX {
-        let note = note_at(stripe, number);
+        let note = note_at(partition, number);
         if note.load(NOTE_MASK) == mask {
             note.init(NOTE_MASK, 0);
         }
@@ -80,17 +80,17 @@ pub(crate) fn forget(stripe: Stripe<'_>, mask: u32) {
 /// One lock hold of [`crate::recovery::learning::learn`]. Returns whether there is nothing left to do.
 pub(crate) fn learn_step(store: &Store, scope: u32, mask: u32) -> Result<bool, Error> {
     let mut section = Section::enter(&store.memory, scope)?;
-    let stripe = Stripe::of_scope(section.view(), scope);
+    let partition = Partition::of_scope(section.view(), scope);
     let known = (0..INDEXES_MAX)
-        .map(|slot| super::at(stripe, slot))
+        .map(|slot| super::at(partition, slot))
         .find(|index| index.words.load(STATE) != NONE && index.words.load(MASK) == mask);
     match known {
         Some(index) => match index.words.load(STATE) {
-            BUILDING => build_step(store, &mut section, stripe, index),
-            DROPPING => drop_step(&mut section, stripe, index),
+            BUILDING => build_step(store, &mut section, partition, index),
+            DROPPING => drop_step(&mut section, partition, index),
             _ => Ok(true),
         },
-        None => begin(store, &mut section, stripe, mask),
+        None => begin(store, &mut section, partition, mask),
     }
 }
 
@@ -98,16 +98,16 @@ pub(crate) fn learn_step(store: &Store, scope: u32, mask: u32) -> Result<bool, E
 fn begin<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     mask: u32,
 ) -> Result<bool, Error> {
-    let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
+    let indexes = (0..INDEXES_MAX).map(|slot| super::at(partition, slot));
     let all: Vec<Index<'m>> = indexes.collect();
     if let Some(index) = all.iter().find(|index| index.words.load(STATE) == NONE) {
         let block = blocks::allocate(
             section,
             &store.layout,
-            stripe,
+            partition,
             table::BUCKETS_MIN as usize * GRANULE,
         )?;
         table::clear_first_segment(section, block);
@@ -121,15 +121,15 @@ fn begin<'m>(
         section.set(index.words, BUCKETS, table::BUCKETS_MIN);
         section.set(index.words, LEVEL, table::level_of(table::BUCKETS_MIN));
         section.set(index.words, LOOKUPS, 0);
-        section.set(index.words, CURSOR, stripe.page().load(FIRST));
+        section.set(index.words, CURSOR, partition.page().load(FIRST));
         section.set(index.words, STATE, BUILDING);
-        links::set_walking(section, stripe, index.slot, true);
+        links::set_walking(section, partition, index.slot, true);
         section.commit()?;
-        forget(stripe, mask);
+        forget(partition, mask);
         return Ok(false);
     }
     if let Some(index) = all.iter().find(|index| index.words.load(STATE) == DROPPING) {
-        drop_step(section, stripe, *index)?;
+        drop_step(section, partition, *index)?;
         return Ok(false);
     }
     let Some(victim) = all
@@ -143,7 +143,7 @@ fn begin<'m>(
         // What was used long ago must not count for ever.
         index.words.init(LOOKUPS, index.words.load(LOOKUPS) / 2);
     }
-    retire(store, section, stripe, *victim)?;
+    retire(store, section, partition, *victim)?;
     Ok(false)
 }
 
@@ -151,25 +151,25 @@ fn begin<'m>(
 fn retire<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
 ) -> Result<(), Error> {
     section.set(index.words, STATE, DROPPING);
-    section.set(index.words, CURSOR, stripe.page().load(FIRST));
-    let set = stripe.page().load(INDEX_SET);
-    section.set(stripe.page(), INDEX_SET, set & !(1 << index.slot));
-    links::set_walking(section, stripe, index.slot, true);
+    section.set(index.words, CURSOR, partition.page().load(FIRST));
+    let set = partition.page().load(INDEX_SET);
+    section.set(partition.page(), INDEX_SET, set & !(1 << index.slot));
+    links::set_walking(section, partition, index.slot, true);
     for block in table::segments(index) {
         step::begin(section)?;
         // The allocator's link takes the place of a table entry, which an undo needs: with the log.
         let header = record::header(section.view(), block);
         section.set(header, record::FREE_NEXT, 0);
-        blocks::free(section, &store.layout, stripe, block)?;
+        blocks::free(section, &store.layout, partition, block)?;
     }
     Ok(section.commit()?)
 }
 
-/// Lets an index over `mask` of the stripe with lock `scope`, for whose table no more memory was found when it had `keys`
+/// Lets an index over `mask` of the partition with lock `scope`, for whose table no more memory was found when it had `keys`
 /// keys, do without until it has a quarter more.
 #[cold]
 pub(crate) fn postpone_growth(
@@ -179,8 +179,8 @@ pub(crate) fn postpone_growth(
     keys: u32,
 ) -> Result<(), Error> {
     let section = Section::enter(&store.memory, scope)?;
-    let stripe = Stripe::of_scope(section.view(), scope);
-    let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
+    let partition = Partition::of_scope(section.view(), scope);
+    let indexes = (0..INDEXES_MAX).map(|slot| super::at(partition, slot));
     for index in indexes.filter(|index| index.words.load(MASK) == mask) {
         // By the keys that it had: those of a section that begins anew are gone, and come again.
         index.words.init(GROWTH, keys.saturating_add(keys / 4));
@@ -192,25 +192,26 @@ pub(crate) fn postpone_growth(
 fn build_step<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
 ) -> Result<bool, Error> {
     let mask = index.words.load(MASK);
-    let Some(kinds) = registry::kinds_of(store, section.view(), stripe.page().load(SHAPE)) else {
+    let Some(kinds) = registry::kinds_of(store, section.view(), partition.page().load(SHAPE))
+    else {
         return Ok(section.commit().map(|()| true)?);
     };
     for _ in 0..STEP_RECORDS {
         let reference = index.words.load(CURSOR);
         if reference == 0 {
-            let set = stripe.page().load(INDEX_SET);
-            section.set(stripe.page(), INDEX_SET, set | 1 << index.slot);
+            let set = partition.page().load(INDEX_SET);
+            section.set(partition.page(), INDEX_SET, set | 1 << index.slot);
             section.set(index.words, STATE, READY);
-            links::set_walking(section, stripe, index.slot, false);
+            links::set_walking(section, partition, index.slot, false);
             section.commit()?;
             return Ok(true);
         }
         step::commit_if_full(section)?;
-        build_one(store, section, stripe, index, (reference, mask), kinds.as_slice())?;
+        build_one(store, section, partition, index, (reference, mask), kinds.as_slice())?;
     }
     section.commit()?;
     Ok(false)
@@ -219,15 +220,15 @@ fn build_step<'m>(
 fn build_one<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
     (reference, mask): (u32, u32),
     kinds: &[Kind],
 ) -> Result<(), Error> {
     let tag = key::tag_of_record(section.view(), reference, kinds, mask, store.seed);
-    links::ensure_extension(section, &store.layout, stripe, reference, index.slot)?;
+    links::ensure_extension(section, &store.layout, partition, reference, index.slot)?;
     let record = record::at(section.view(), reference);
-    ring::append(section, &store.layout, stripe, index, (record, tag))
+    ring::append(section, &store.layout, partition, index, (record, tag))
         .map_err(|error| required(store, error))?;
     links::set_linked(section, reference, index.slot, true);
     let next = younger(section.view(), reference);
@@ -258,7 +259,7 @@ fn younger(view: &View<'_>, reference: u32) -> u32 {
 /// Clears the marks of the next records. Returns whether the slot is free.
 fn drop_step<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
 ) -> Result<bool, Error> {
     for _ in 0..STEP_RECORDS {
@@ -266,7 +267,7 @@ fn drop_step<'m>(
         if reference == 0 {
             section.set(index.words, STATE, NONE);
             section.set(index.words, MASK, 0);
-            links::set_walking(section, stripe, index.slot, false);
+            links::set_walking(section, partition, index.slot, false);
             break;
         }
         links::set_linked(section, reference, index.slot, false);
@@ -292,14 +293,14 @@ pub(crate) fn used(index: Index<'_>) {
 
 /// The index over exactly the fields of `mask`.
 #[inline]
-pub(crate) fn exact(stripe: Stripe<'_>, mask: u32) -> Option<Index<'_>> {
-    super::ready(stripe).find(|index| index.words.load(MASK) == mask)
+pub(crate) fn exact(partition: Partition<'_>, mask: u32) -> Option<Index<'_>> {
+    super::ready(partition).find(|index| index.words.load(MASK) == mask)
 }
 
 /// The best index for patterns that fix the fields of `mask`: one over exactly those, or else over the most
 /// of them. Returns it with the tag to look up.
 pub(crate) fn best<'m>(
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     patterns: &[PatternRef<'_>],
     key: Key,
     seed: u64,
@@ -307,7 +308,7 @@ pub(crate) fn best<'m>(
     let mask = key.mask;
     let mut best: Option<Index<'m>> = None;
     let mut fields_best = 0;
-    for index in super::ready(stripe) {
+    for index in super::ready(partition) {
         let covers = index.words.load(MASK);
         let fields = covers.count_ones();
         if covers & !mask == 0 && fields > fields_best {

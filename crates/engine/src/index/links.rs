@@ -11,8 +11,8 @@ use crate::base::layout::Layout;
 use crate::index::find::Hit;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, queue, ring};
 use crate::store::blocks::{self, Release};
+use crate::store::partition::{INDEX_SET, INDEXES_MAX, Partition, RETURNS};
 use crate::store::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
-use crate::store::stripe::{INDEX_SET, INDEXES_MAX, RETURNS, Stripe};
 use crate::store::{Store, changes, extension, history, key, step};
 use crate::time::{list, wheel};
 
@@ -24,13 +24,13 @@ const LINKED_SHIFT: u32 = 16;
 /// Notes whether the index in `slot` has a walking cursor.
 pub(crate) fn set_walking<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     slot: usize,
     walks: bool,
 ) {
-    let set = stripe.page().load(WALKING);
+    let set = partition.page().load(WALKING);
     let set = if walks { set | 1 << slot } else { set & !(1 << slot) };
-    section.set(stripe.page(), WALKING, set);
+    section.set(partition.page(), WALKING, set);
 }
 
 /// Marks whether a record is linked in `slot`.
@@ -57,12 +57,12 @@ fn linked_of(header: Header<'_>) -> u32 {
 pub(crate) fn ensure_extension<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     slot: usize,
 ) -> Result<(), Error> {
     if record::is_extended(slot) {
-        extension::ensure(section, layout, stripe, record::header(section.view(), reference))?;
+        extension::ensure(section, layout, partition, record::header(section.view(), reference))?;
     }
     Ok(())
 }
@@ -72,11 +72,11 @@ pub(crate) fn ensure_extension<'m>(
 pub(crate) fn link_youngest<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     fields: &[Field<'_>],
 ) -> Result<(), Error> {
-    link_youngest_with(store, section, stripe, (record, fields), [])
+    link_youngest_with(store, section, partition, (record, fields), [])
 }
 
 /// As [`link_youngest`], together with `also`, which is stored before a block is allocated.
@@ -84,40 +84,40 @@ pub(crate) fn link_youngest<'m>(
 pub(crate) fn link_youngest_with<'m, const K: usize>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, fields): (Record<'m>, &[Field<'_>]),
     also: [WordStore<'m>; K],
 ) -> Result<(), Error> {
-    let set = index::set(stripe);
+    let set = index::set(partition);
     let header = record.header;
     // They mean nothing before the base list has the record, below. One whose time came in a section that was undone has
     // those of then.
     header.init(SHAPE, unmarked(header) | set << LINKED_SHIFT);
     match set {
         0 => {
-            let base = queue::appending(section.view(), stripe, record);
+            let base = queue::appending(section.view(), partition, record);
             section.set_together(base, also, []);
         }
         // Nearly always: one index, whose links the record has room for.
         1 | 2 => {
-            let index = index::at(stripe, set as usize / 2);
+            let index = index::at(partition, set as usize / 2);
             let tag = key::tag_of_fields(fields, index.words.load(MASK), store.seed);
-            let base = queue::appending(section.view(), stripe, record);
+            let base = queue::appending(section.view(), partition, record);
             let added = (record, tag);
-            ring::append_with(section, &store.layout, stripe, index, added, (base, also))
-                .inspect_err(|_| queue::give_number_back(stripe))?;
+            ring::append_with(section, &store.layout, partition, index, added, (base, also))
+                .inspect_err(|_| queue::give_number_back(partition))?;
         }
         _ => {
             section.set_words(also);
             let section = &mut *section;
             let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
-                link_in_several(store, section, stripe, record, fields)
+                link_in_several(store, section, partition, record, fields)
             });
-            linked.inspect_err(|_| queue::give_number_back(stripe))?;
+            linked.inspect_err(|_| queue::give_number_back(partition))?;
         }
     }
-    if stripe.page().load(WALKING) != 0 {
-        include_in_walks(section, stripe, record.reference);
+    if partition.page().load(WALKING) != 0 {
+        include_in_walks(section, partition, record.reference);
     }
     Ok(())
 }
@@ -127,17 +127,17 @@ pub(crate) fn link_youngest_with<'m, const K: usize>(
 fn link_in_several<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     fields: &[Field<'_>],
 ) -> Result<(), Error> {
-    for slot in index::slots(stripe.page().load(INDEX_SET)) {
-        let index = index::at(stripe, slot);
+    for slot in index::slots(partition.page().load(INDEX_SET)) {
+        let index = index::at(partition, slot);
         let tag = key::tag_of_fields(fields, index.words.load(MASK), store.seed);
-        ensure_extension(section, &store.layout, stripe, record.reference, slot)?;
-        ring::append(section, &store.layout, stripe, index, (record, tag))?;
+        ensure_extension(section, &store.layout, partition, record.reference, slot)?;
+        ring::append(section, &store.layout, partition, index, (record, tag))?;
     }
-    let stores = queue::appending(section.view(), stripe, record);
+    let stores = queue::appending(section.view(), partition, record);
     section.set_words(stores);
     Ok(())
 }
@@ -146,22 +146,22 @@ fn link_in_several<'m>(
 pub(crate) fn link_back<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<(), Error> {
-    for slot in index::slots(stripe.page().load(INDEX_SET)) {
-        let index = index::at(stripe, slot);
-        link_back_in(store, section, stripe, index, reference, kinds)?;
+    for slot in index::slots(partition.page().load(INDEX_SET)) {
+        let index = index::at(partition, slot);
+        link_back_in(store, section, partition, index, reference, kinds)?;
     }
-    queue::restore(section, &store.layout, stripe, reference);
-    stripe.page().init(RETURNS, stripe.page().load(RETURNS).wrapping_add(1));
-    for slot in index::slots(stripe.page().load(WALKING)) {
-        let index = index::at(stripe, slot);
+    queue::restore(section, &store.layout, partition, reference);
+    partition.page().init(RETURNS, partition.page().load(RETURNS).wrapping_add(1));
+    for slot in index::slots(partition.page().load(WALKING)) {
+        let index = index::at(partition, slot);
         let cursor = index.words.load(CURSOR);
         let passed = cursor == 0 || precedes(section.view(), reference, cursor);
         if index.words.load(STATE) == BUILDING && passed {
-            link_back_in(store, section, stripe, index, reference, kinds)?;
+            link_back_in(store, section, partition, index, reference, kinds)?;
         }
     }
     Ok(())
@@ -170,7 +170,7 @@ pub(crate) fn link_back<'m>(
 fn link_back_in<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
     reference: u32,
     kinds: &[Kind],
@@ -180,9 +180,9 @@ fn link_back_in<'m>(
     if record::is_extended(index.slot) {
         // It goes back to where it was, in a full space, too.
         let header = record::header(section.view(), reference);
-        extension::ensure_beyond(section, &store.layout, stripe, header)?;
+        extension::ensure_beyond(section, &store.layout, partition, header)?;
     }
-    ring::restore(section, &store.layout, stripe, index, (reference, tag))?;
+    ring::restore(section, &store.layout, partition, index, (reference, tag))?;
     set_linked(section, reference, index.slot, true);
     Ok(())
 }
@@ -193,23 +193,23 @@ fn link_back_in<'m>(
 pub(crate) fn unlink_and_free<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     found: Hit<'m>,
 ) -> Result<(), Error> {
     let Record { reference, header } = found.record;
     if header.load(EXTENSION) != 0 {
-        unlink_found(section, stripe, found);
-        return free_record_at(store, section, stripe, found.record);
+        unlink_found(section, partition, found);
+        return free_record_at(store, section, partition, found.record);
     }
     let first = header.part(0);
-    match blocks::release(section, &store.layout, stripe, reference, first) {
+    match blocks::release(section, &store.layout, partition, reference, first) {
         Release::Spare(stores) => {
-            unlink_with(section, stripe, found, stores);
+            unlink_with(section, partition, found, stores);
             Ok(())
         }
         other => {
-            unlink_with(section, stripe, found, []);
-            blocks::free_to(section, &store.layout, stripe, (reference, first), other)
+            unlink_with(section, partition, found, []);
+            blocks::free_to(section, &store.layout, partition, (reference, first), other)
         }
     }
 }
@@ -219,13 +219,13 @@ pub(crate) fn unlink_and_free<'m>(
 pub(crate) fn free_tuple<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<(), Error> {
     if store.journal.is_on() {
-        return free_noted(store, section, stripe, record);
+        return free_noted(store, section, partition, record);
     }
-    free_record_at(store, section, stripe, record)
+    free_record_at(store, section, partition, record)
 }
 
 /// As [`free_tuple`], where there is a journal.
@@ -234,11 +234,11 @@ pub(crate) fn free_tuple<'m>(
 fn free_noted<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<(), Error> {
     let id = record.header.load64(record::SEQUENCE);
-    free_record_at(store, section, stripe, record)?;
+    free_record_at(store, section, partition, record)?;
     changes::taken(store, section, id);
     Ok(())
 }
@@ -249,11 +249,11 @@ fn free_noted<'m>(
 pub(crate) fn free_record<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
 ) -> Result<(), Error> {
     let record = record::at(section.view(), reference);
-    free_record_at(store, section, stripe, record)
+    free_record_at(store, section, partition, record)
 }
 
 /// As [`free_record`], for a record that was found already.
@@ -261,38 +261,38 @@ pub(crate) fn free_record<'m>(
 pub(crate) fn free_record_at<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<(), Error> {
     if record.header.load(EXTENSION) != 0 {
-        free_extension(store, section, stripe, record.header)?;
+        free_extension(store, section, partition, record.header)?;
     }
-    blocks::free_at(section, &store.layout, stripe, record.reference, record.header.part(0))
+    blocks::free_at(section, &store.layout, partition, record.reference, record.header.part(0))
 }
 
 #[inline(never)]
 fn free_extension<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     header: Header<'m>,
 ) -> Result<(), Error> {
     if let Some(extension) = extension::of(section.view(), header) {
-        extension::recount(section, stripe, extension, false);
+        extension::recount(section, partition, extension, false);
         let block = history::detach(section, extension);
-        history::free(section, &store.layout, stripe, block)?;
+        history::free(section, &store.layout, partition, block)?;
     }
     if record::is_extended_inside(header) {
         return Ok(());
     }
-    blocks::free(section, &store.layout, stripe, header.load(EXTENSION))
+    blocks::free(section, &store.layout, partition, header.load(EXTENSION))
 }
 
 /// A build whose cursor had reached the end goes on with the new record.
 #[cold]
-fn include_in_walks<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-    for slot in index::slots(stripe.page().load(WALKING)) {
-        let index = index::at(stripe, slot);
+fn include_in_walks<'m>(section: &mut Section<'m>, partition: Partition<'m>, reference: u32) {
+    for slot in index::slots(partition.page().load(WALKING)) {
+        let index = index::at(partition, slot);
         if index.words.load(STATE) == BUILDING && index.words.load(CURSOR) == 0 {
             section.set(index.words, CURSOR, reference);
         }
@@ -300,45 +300,49 @@ fn include_in_walks<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference
 }
 
 /// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
-pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+pub(crate) fn unlink<'m>(section: &mut Section<'m>, partition: Partition<'m>, reference: u32) {
     let record = record::at(section.view(), reference);
-    unlink_found(section, stripe, Hit { record, place: None });
+    unlink_found(section, partition, Hit { record, place: None });
 }
 
 /// As [`unlink`], for what a search in this section found.
 #[inline(always)]
-pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, found: Hit<'m>) {
+pub(crate) fn unlink_found<'m>(
+    section: &mut Section<'m>,
+    partition: Partition<'m>,
+    found: Hit<'m>,
+) {
     let Record { reference, header } = found.record;
     if header.load(EXTENSION) != 0 {
-        wheel::disarm(section, stripe, reference);
+        wheel::disarm(section, partition, reference);
     }
-    unlink_with(section, stripe, found, []);
+    unlink_with(section, partition, found, []);
 }
 
 /// As [`unlink_found`], for a record without a timer, together with `also`.
 #[inline(always)]
 fn unlink_with<'m, const K: usize>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     found: Hit<'m>,
     also: [WordStore<'m>; K],
 ) {
     let Hit { record: Record { reference, header }, place } = found;
-    let walking = stripe.page().load(WALKING);
+    let walking = partition.page().load(WALKING);
     if walking != 0 {
-        move_cursors(section, stripe, walking, reference, header.load(NEXT));
+        move_cursors(section, partition, walking, reference, header.load(NEXT));
     }
     let linked = linked_of(header);
     if let Some((index, place)) = place
         && linked == 1 << index.slot
     {
         // Nearly always: in the one index that led to it, which is ready.
-        let base = queue::unlinking(section.view(), stripe, header);
+        let base = queue::unlinking(section.view(), partition, header);
         ring::unlink_with(section, index, found.record, place, (base, also));
         return;
     }
-    unlink_from_several(section, stripe, found, linked);
-    let base = queue::unlinking(section.view(), stripe, header);
+    unlink_from_several(section, partition, found, linked);
+    let base = queue::unlinking(section.view(), partition, header);
     section.set_together(base, also, []);
 }
 
@@ -346,12 +350,12 @@ fn unlink_with<'m, const K: usize>(
 #[inline(never)]
 fn unlink_from_several<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     found: Hit<'m>,
     linked: u32,
 ) {
     for slot in index::slots(linked) {
-        let index = index::at(stripe, slot);
+        let index = index::at(partition, slot);
         // A dropped index has no table any more; its marks mean nothing.
         if matches!(index.words.load(STATE), READY | BUILDING) {
             let place = found.place.and_then(|(by, place)| (by.slot == slot).then_some(place));
@@ -376,13 +380,13 @@ pub(crate) fn unmarked(header: Header<'_>) -> u32 {
 #[cold]
 fn move_cursors<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     walking: u32,
     reference: u32,
     next: u32,
 ) {
     for slot in index::slots(walking) {
-        let index = index::at(stripe, slot);
+        let index = index::at(partition, slot);
         if matches!(index.words.load(STATE), BUILDING | DROPPING)
             && index.words.load(CURSOR) == reference
         {

@@ -1,6 +1,6 @@
 //! Learned indexes: hash tables over the masks of actual fields that templates use.
 //!
-//! A template may name any set of fields. Nobody declares keys: a stripe notices which masks are looked
+//! A template may name any set of fields. Nobody declares keys: a partition notices which masks are looked
 //! up without an index, and builds one when the scans have cost as much as building would
 //! ([`learn`]). A table ([`table`]) maps the hash of the masked fields, the *tag*, to the oldest record
 //! with it, the *leader*; records of one tag form a ring through themselves ([`ring`]), oldest first. So
@@ -28,8 +28,8 @@ pub(crate) mod table;
 
 use tupelo_shm::Span;
 
+use crate::store::partition::{INDEX_BYTES, INDEX_SET, INDEXES, INDEXES_MAX, Partition};
 use crate::store::record;
-use crate::store::stripe::{INDEX_BYTES, INDEX_SET, INDEXES, INDEXES_MAX, Stripe};
 
 pub(crate) const MASK: usize = 0;
 pub(crate) const STATE: usize = 4;
@@ -52,29 +52,29 @@ pub(crate) const READY: u32 = 2;
 /// The table is gone; records from the cursor on still carry the slot's mark.
 pub(crate) const DROPPING: u32 = 3;
 
-/// One of a stripe's indexes, as a window on its descriptor.
+/// One of a partition's indexes, as a window on its descriptor.
 #[derive(Clone, Copy)]
 pub(crate) struct Index<'m> {
     pub(crate) slot: usize,
     pub(crate) words: Span<'m, INDEX_BYTES>,
 }
 
-/// The index in `slot` of `stripe`.
+/// The index in `slot` of `partition`.
 #[inline]
-pub(crate) fn at(stripe: Stripe<'_>, slot: usize) -> Index<'_> {
-    Index { slot, words: stripe.page().part(INDEXES + (slot % INDEXES_MAX) * INDEX_BYTES) }
+pub(crate) fn at(partition: Partition<'_>, slot: usize) -> Index<'_> {
+    Index { slot, words: partition.page().part(INDEXES + (slot % INDEXES_MAX) * INDEX_BYTES) }
 }
 
 /// The slots of the indexes that are ready, a bit each.
 #[inline]
-pub(crate) fn set(stripe: Stripe<'_>) -> u32 {
-    stripe.page().load(INDEX_SET) & ((1 << INDEXES_MAX) - 1)
+pub(crate) fn set(partition: Partition<'_>) -> u32 {
+    partition.page().load(INDEX_SET) & ((1 << INDEXES_MAX) - 1)
 }
 
 /// The indexes that are ready, and so hold every record.
 #[inline]
-pub(crate) fn ready(stripe: Stripe<'_>) -> impl Iterator<Item = Index<'_>> {
-    slots(stripe.page().load(INDEX_SET)).map(move |slot| at(stripe, slot))
+pub(crate) fn ready(partition: Partition<'_>) -> impl Iterator<Item = Index<'_>> {
+    slots(partition.page().load(INDEX_SET)).map(move |slot| at(partition, slot))
 }
 
 /// The numbers of the bits that are set, among the slots that exist.

@@ -1,10 +1,10 @@
-//! The base list: the records of a stripe in the order of their puts (rule T2).
+//! The base list: the records of a partition in the order of their puts (rule T2).
 
 use tupelo_shm::{Section, Store as WordStore, View, Word};
 
 use crate::base::layout::Layout;
+use crate::store::partition::{FIRST, LAST, LAST_RETURNED, LIVE, NEXT_SEQUENCE, Partition};
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record, SEQUENCE, STATE};
-use crate::store::stripe::{FIRST, LAST, LAST_RETURNED, LIVE, NEXT_SEQUENCE, Stripe};
 use crate::store::{Store, blocks, journal};
 
 /// Words that linking a record changes: two neighbours, the count, its state.
@@ -16,10 +16,10 @@ pub(crate) const UNLINK_WORDS: usize = 3;
 #[inline(always)]
 pub(crate) fn appending<'m>(
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> [WordStore<'m>; LINK_WORDS] {
-    linking(view, stripe, record, stripe.page().load(LAST), 0)
+    linking(view, partition, record, partition.page().load(LAST), 0)
 }
 
 /// Puts a record back at the place that its sequence number gives it (rule T5). The search for the place runs from a
@@ -28,18 +28,18 @@ pub(crate) fn appending<'m>(
 pub(crate) fn restore<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
 ) {
     let header = record::header(section.view(), reference);
     let sequence = header.load64(SEQUENCE);
-    let (mut previous, mut next) = match near(section.view(), layout, stripe, header) {
-        0 => (0, stripe.page().load(FIRST)),
+    let (mut previous, mut next) = match near(section.view(), layout, partition, header) {
+        0 => (0, partition.page().load(FIRST)),
         near => (near, record::header(section.view(), near).load(NEXT)),
     };
     let is_older = |other| record::header(section.view(), other).load64(SEQUENCE) < sequence;
-    let mut youngest = stripe.page().load(LAST);
-    let mut steps = stripe.steps_max(section.view());
+    let mut youngest = partition.page().load(LAST);
+    let mut steps = partition.steps_max(section.view());
     while next != 0 && is_older(next) {
         if is_older(youngest) {
             (previous, next) = (youngest, record::header(section.view(), youngest).load(NEXT));
@@ -54,9 +54,9 @@ pub(crate) fn restore<'m>(
         steps -= 1;
     }
     let record = record::at(section.view(), reference);
-    let stores = linking(section.view(), stripe, record, previous, next);
+    let stores = linking(section.view(), partition, record, previous, next);
     section.set_words(stores);
-    stripe.page().init(LAST_RETURNED, reference);
+    partition.page().init(LAST_RETURNED, reference);
 }
 
 /// A record of the list that is older than a record outside of it, which has this header, and is perhaps close to its
@@ -65,13 +65,13 @@ pub(crate) fn restore<'m>(
 pub(crate) fn near(
     view: &View<'_>,
     layout: &Layout,
-    stripe: Stripe<'_>,
+    partition: Partition<'_>,
     header: Header<'_>,
 ) -> u32 {
     let sequence = |header: Header<'_>| header.load64(SEQUENCE);
-    [header.load(PREVIOUS), stripe.page().load(LAST_RETURNED)]
+    [header.load(PREVIOUS), partition.page().load(LAST_RETURNED)]
         .into_iter()
-        .filter(|other| is_listed(view, layout, stripe, *other))
+        .filter(|other| is_listed(view, layout, partition, *other))
         .map(|other| (sequence(record::header(view, other)), other))
         .filter(|(other, _)| *other < sequence(header))
         .max()
@@ -80,16 +80,16 @@ pub(crate) fn near(
 
 /// Whether there is a record in the list at `reference`, which may be anything: a block that was one. It is if its
 /// neighbour leads back to it, or the list ends with it.
-fn is_listed(view: &View<'_>, layout: &Layout, stripe: Stripe<'_>, reference: u32) -> bool {
+fn is_listed(view: &View<'_>, layout: &Layout, partition: Partition<'_>, reference: u32) -> bool {
     let is_live = |reference| {
-        blocks::begins_at(view, layout, stripe, reference)
+        blocks::begins_at(view, layout, partition, reference)
             && blocks::start(view, reference).load(STATE) == record::LIVE
     };
     if !is_live(reference) {
         return false;
     }
     match record::header(view, reference).load(NEXT) {
-        0 => stripe.page().load(LAST) == reference,
+        0 => partition.page().load(LAST) == reference,
         next => is_live(next) && record::header(view, next).load(PREVIOUS) == reference,
     }
 }
@@ -98,7 +98,7 @@ fn is_listed(view: &View<'_>, layout: &Layout, stripe: Stripe<'_>, reference: u3
 #[inline(always)]
 fn linking<'m>(
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     Record { reference, header }: Record<'m>,
     previous: u32,
     next: u32,
@@ -107,9 +107,9 @@ fn linking<'m>(
     const { assert!(NEXT == PREVIOUS + 4 && PREVIOUS.is_multiple_of(8)) };
     header.init64(PREVIOUS, u64::from(next) << 32 | u64::from(previous));
     [
-        (neighbour(view, stripe, previous, NEXT, FIRST), reference),
-        (neighbour(view, stripe, next, PREVIOUS, LAST), reference),
-        (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_add(1)),
+        (neighbour(view, partition, previous, NEXT, FIRST), reference),
+        (neighbour(view, partition, next, PREVIOUS, LAST), reference),
+        (partition.page().place(LIVE), partition.page().load(LIVE).wrapping_add(1)),
         (header.place(STATE), record::LIVE),
     ]
 }
@@ -118,29 +118,29 @@ fn linking<'m>(
 #[inline(always)]
 pub(crate) fn unlinking<'m>(
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     header: Header<'m>,
 ) -> [WordStore<'m>; UNLINK_WORDS] {
     let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
     [
-        (neighbour(view, stripe, previous, NEXT, FIRST), next),
-        (neighbour(view, stripe, next, PREVIOUS, LAST), previous),
-        (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_sub(1)),
+        (neighbour(view, partition, previous, NEXT, FIRST), next),
+        (neighbour(view, partition, next, PREVIOUS, LAST), previous),
+        (partition.page().place(LIVE), partition.page().load(LIVE).wrapping_sub(1)),
     ]
 }
 
-/// Where the list's link to one side of a place stands: the link `at` of the neighbour there, or the stripe's
+/// Where the list's link to one side of a place stands: the link `at` of the neighbour there, or the partition's
 /// `end` if there is none.
 #[inline(always)]
 fn neighbour<'m>(
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     neighbour: u32,
     at: usize,
     end: usize,
 ) -> Word<'m> {
     if neighbour == 0 {
-        stripe.page().place(end)
+        partition.page().place(end)
     } else {
         record::header(view, neighbour).place(at)
     }
@@ -148,10 +148,10 @@ fn neighbour<'m>(
 
 /// Gives a record its place in the order of puts.
 #[inline(always)]
-pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
-    let sequence = stripe.page().load64(NEXT_SEQUENCE);
+pub(crate) fn number<'m>(partition: Partition<'m>, record: Record<'m>) {
+    let sequence = partition.page().load64(NEXT_SEQUENCE);
     // Not undone by itself (`step::count_anew`): a number that was skipped does no harm.
-    stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
+    partition.page().init64(NEXT_SEQUENCE, sequence + 1);
     record.header.init64(record::SEQUENCE, sequence);
 }
 
@@ -160,10 +160,10 @@ pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
 pub(crate) fn number_any<'m>(
     store: &Store,
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) {
-    number(stripe, record);
+    number(partition, record);
     if store.journal.is_on() {
         record.header.init64(record::SEQUENCE, journal::give_id(journal::line(view)));
     }
@@ -172,7 +172,7 @@ pub(crate) fn number_any<'m>(
 /// The last put of a section is not to be: it ends or begins anew, and is counted once.
 #[cold]
 #[inline(never)]
-pub(crate) fn give_number_back(stripe: Stripe<'_>) {
-    let next = stripe.page().load64(NEXT_SEQUENCE);
-    stripe.page().init64(NEXT_SEQUENCE, next.wrapping_sub(1));
+pub(crate) fn give_number_back(partition: Partition<'_>) {
+    let next = partition.page().load64(NEXT_SEQUENCE);
+    partition.page().init64(NEXT_SEQUENCE, next.wrapping_sub(1));
 }

@@ -7,10 +7,10 @@ use super::table::{self, Place};
 use crate::base::error::{Error, Need};
 use crate::base::layout::Layout;
 use crate::index::{links, queue};
+use crate::store::partition::Partition;
 use crate::store::record::{
     self, BUCKET_NEXT, Link, RING_NEXT, RING_PREVIOUS, Record, SEQUENCE, TAG,
 };
-use crate::store::stripe::Stripe;
 
 /// Words that linking a record changes: two neighbours, and two of the table for a new leader. A split of
 /// a bucket comes on top.
@@ -22,11 +22,11 @@ pub(crate) const UNLINK_WORDS: usize = 4;
 pub(crate) fn append<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
     added: (Record<'m>, u32),
 ) -> Result<(), Error> {
-    append_with(section, layout, stripe, index, added, ([], []))
+    append_with(section, layout, partition, index, added, ([], []))
 }
 
 /// As [`append`], together with `also`.
@@ -34,7 +34,7 @@ pub(crate) fn append<'m>(
 pub(crate) fn append_with<'m, const A: usize, const B: usize>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
     (record, tag): (Record<'m>, u32),
     also: ([Store<'m>; A], [Store<'m>; B]),
@@ -48,7 +48,7 @@ pub(crate) fn append_with<'m, const A: usize, const B: usize>(
             link.init(RING_NEXT, reference);
             link.init(RING_PREVIOUS, reference);
             table::insert(section, index, bucket, (reference, link), also);
-            table::grow(section, layout, stripe, index)
+            table::grow(section, layout, partition, index)
         }
         Some(place) => {
             insert_before(section, index, (reference, link), place.leader());
@@ -63,13 +63,13 @@ pub(crate) fn append_with<'m, const A: usize, const B: usize>(
 pub(crate) fn restore<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
     (reference, tag): (u32, u32),
 ) -> Result<(), Error> {
     let Some(place) = table::find(section.view(), index, tag) else {
         let record = record::at(section.view(), reference);
-        return match append(section, layout, stripe, index, (record, tag)) {
+        return match append(section, layout, partition, index, (record, tag)) {
             // It is linked, and only the table has not grown for it: the next new tag's will.
             Err(Error::Need(Need::Table { .. })) => Ok(()),
             done => done,
@@ -92,11 +92,11 @@ pub(crate) fn restore<'m>(
     // Close to one that is near in the base list, too; or to the leader, since it was taken as the oldest; or to the youngest,
     // since those before it are back.
     let header = record::header(section.view(), reference);
-    let near = queue::near(section.view(), layout, stripe, header);
+    let near = queue::near(section.view(), layout, partition, header);
     let near = if is_in(section.view(), index, near, tag) { near } else { leader };
     let mut at = next(section.view(), index, near);
     let mut youngest = previous(section.view(), index, leader);
-    let mut steps = stripe.steps_max(section.view());
+    let mut steps = partition.steps_max(section.view());
     while at != leader && older(section.view(), at) && steps > 0 {
         if older(section.view(), youngest) {
             at = next(section.view(), index, youngest);
@@ -142,8 +142,8 @@ pub(crate) fn unlink<'m>(
             section.set_words(table::removal(index, place, after));
             return;
         }
-        let heir = record::link(section.view(), next, index.slot);
-        section.set(heir, BUCKET_NEXT, after);
+        let recoverer = record::link(section.view(), next, index.slot);
+        section.set(recoverer, BUCKET_NEXT, after);
         place.set(section, next);
     }
     let link = record::link(section.view(), previous, index.slot);

@@ -15,8 +15,8 @@ use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 use super::{BUCKETS, GROWTH, Index, KEYS, LEVEL, MASK, SEGMENTS, SEGMENTS_MAX};
 use crate::base::error::{Error, Need};
 use crate::base::layout::Layout;
+use crate::store::partition::Partition;
 use crate::store::record::{self, BUCKET_NEXT, Link, TAG};
-use crate::store::stripe::Stripe;
 use crate::store::{blocks, step};
 
 pub(crate) type Bucket<'m> = Span<'m, GRANULE>;
@@ -201,11 +201,11 @@ fn keys(index: Index<'_>, change: i32) -> Store<'_> {
 pub(crate) fn grow<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
 ) -> Result<(), Error> {
     if index.words.load(KEYS) > index.words.load(BUCKETS).wrapping_mul(LOAD) {
-        split(section, layout, stripe, index)?;
+        split(section, layout, partition, index)?;
     }
     Ok(())
 }
@@ -239,12 +239,12 @@ const SPLIT_WORDS: usize = 2 + 1 + 2 * (2 * ENTRIES + 1);
 fn split<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
 ) -> Result<(), Error> {
     let buckets = index.words.load(BUCKETS);
     // Before the chain is walked, which is long where there is no room.
-    if buckets.is_power_of_two() && !add_segment(section, layout, stripe, index, buckets)? {
+    if buckets.is_power_of_two() && !add_segment(section, layout, partition, index, buckets)? {
         return Ok(());
     }
     let level = level_of(buckets);
@@ -270,7 +270,7 @@ fn split<'m>(
 fn add_segment<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     index: Index<'m>,
     buckets: u32,
 ) -> Result<bool, Error> {
@@ -279,12 +279,12 @@ fn add_segment<'m>(
         return Ok(false); // Full (or damaged).
     }
     step::beyond(section, SEGMENT_WORDS)?;
-    match blocks::allocate(section, layout, stripe, buckets as usize * GRANULE) {
+    match blocks::allocate(section, layout, partition, buckets as usize * GRANULE) {
         Ok(block) => {
             section.set(index.words, SEGMENTS + 4 * segment, block);
             Ok(true)
         }
-        Err(Error::Need(need)) => do_without(index, stripe.scope(), need).map(|()| false),
+        Err(Error::Need(need)) => do_without(index, partition.scope(), need).map(|()| false),
         Err(error) => Err(error),
     }
 }

@@ -5,8 +5,8 @@ use tupelo_tuple::Template;
 
 use crate::base::error::Error;
 use crate::base::want::Want;
-use crate::store::{Store, registry, stripe};
-use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, cells, stored};
+use crate::store::{Store, partition, registry};
+use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, nodes, stored};
 
 /// A caller that waits for a tuple, to take or to read it.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,13 +22,13 @@ pub(crate) fn blocked(store: &Store) -> Result<Vec<Blocked>, Error> {
     let view = store.memory.view();
     let participants = store.memory.participants();
     let mut all = Vec::new();
-    for number in 1..=cells::used(&view) {
-        let cell = waiters::cell(&view, number);
-        if cell.load(STATE) != LINKED {
+    for number in 1..=nodes::used(&view) {
+        let node = waiters::node(&view, number);
+        if node.load(STATE) != LINKED {
             continue;
         }
-        // Only who holds the lock that the cell is linked under may look into it.
-        let scope = cell.load(SCOPE);
+        // Only who holds the lock that the wait node is linked under may look into it.
+        let scope = node.load(SCOPE);
         let section = Section::enter(&store.memory, scope)?;
         all.extend(blocked_at(store, section.view(), (number, scope), &participants));
         section.finish()?;
@@ -42,19 +42,19 @@ fn blocked_at(
     (number, scope): (u32, u32),
     participants: &[ParticipantInfo],
 ) -> Option<Blocked> {
-    let cell = waiters::cell(view, number);
+    let node = waiters::node(view, number);
     let wants = [Want::Take, Want::Read].map(Want::number);
-    if cell.load(STATE) != LINKED || cell.load(SCOPE) != scope || !wants.contains(&cell.load(WANT))
+    if node.load(STATE) != LINKED || node.load(SCOPE) != scope || !wants.contains(&node.load(WANT))
     {
         return None;
     }
-    let kinds = if scope < stripe::scope_of(0) {
+    let kinds = if scope < partition::scope_of(0) {
         None
     } else {
-        registry::kinds_of(store, view, stripe::shape_of(scope))
+        registry::kinds_of(store, view, partition::shape_of(scope))
     };
-    let template = stored::template(view, cell, kinds.as_ref())?;
-    Some(Blocked { pid: pid_of(participants, cell.load(OWNER)), template })
+    let template = stored::template(view, node, kinds.as_ref())?;
+    Some(Blocked { pid: pid_of(participants, node.load(OWNER)), template })
 }
 
 /// The process of the participant that a word names, plus 1; 0 if it is not known any more.

@@ -10,11 +10,11 @@ use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
 
 use crate::base::error::Error;
 use crate::store::extension::LIST_NEXT;
-use crate::store::stripe::Stripe;
+use crate::store::partition::Partition;
 use crate::store::{arena, record};
 use crate::time::list::{self, List};
 use crate::waiters::events::ring::Ring;
-use crate::waiters::{NEXT, OWNED, RING, STATE, cell};
+use crate::waiters::{NEXT, OWNED, RING, STATE, node};
 use crate::{
     ClaimTerms, Engine, EventKind, LeaseTerms, Order, SubscribeTerms, Subscription, Waiter, Want,
     testing,
@@ -51,8 +51,8 @@ fn subscribed(engine: &Arc<Engine>) -> Subscription {
 fn a_subscription_that_is_not_in_line_but_in_a_chain() {
     let engine = engine();
     let subscription = subscribed(&engine);
-    cell(&engine.memory.view(), subscription.waiter().number()).init(STATE, OWNED);
-    require_damage(put(&engine), "a cell that is not in line");
+    node(&engine.memory.view(), subscription.waiter().number()).init(STATE, OWNED);
+    require_damage(put(&engine), "a node that is not in line");
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn a_ring_whose_words_say_more_than_there_is_room_for() {
             let engine = engine();
             let subscription = subscribed(&engine);
             let view = engine.memory.view();
-            let cell = cell(&view, subscription.waiter().number());
-            assert!(Ring::of(&view, cell).is_some());
-            view.at::<GRANULE>(cell.load(RING)).init(word, value);
+            let node = node(&view, subscription.waiter().number());
+            assert!(Ring::of(&view, node).is_some());
+            view.at::<GRANULE>(node.load(RING)).init(word, value);
             require_damage(put(&engine), name);
         }
     }
@@ -78,7 +78,7 @@ fn a_chain_of_readers_that_leads_back_into_itself() {
     let readers: Vec<Waiter> =
         (0..3).map(|_| engine.waiter(&[TemplateRef::new(&PAIR)], Want::Read).unwrap()).collect();
     for reader in &readers {
-        cell(&engine.memory.view(), reader.number()).init(NEXT, reader.number());
+        node(&engine.memory.view(), reader.number()).init(NEXT, reader.number());
     }
     // A view that was there before shows what no later one does.
     let view = engine.memory.view();
@@ -104,12 +104,14 @@ fn a_list_of_claims_that_leads_back_into_itself() {
     let engine = engine();
     put(&engine).unwrap();
     let terms = ClaimTerms { ttl: LONG, attempts_max: None };
-    let sink = |_: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
-    let claimed = engine.try_claim(&[TemplateRef::new(&PAIR)], Order::Fifo, &terms, sink).unwrap();
+    let visitor = |_: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
+    let claimed =
+        engine.try_claim(&[TemplateRef::new(&PAIR)], Order::Fifo, &terms, visitor).unwrap();
     let view = engine.memory.view();
-    let stripes = (0..4).map(|shape| Stripe::of_shape(&view, shape));
-    let stripe = stripes.into_iter().find(|stripe| !List::Claimed.is_empty(*stripe)).unwrap();
-    let (reference, extension) = list::records(&view, stripe, List::Claimed).next().unwrap();
+    let partitions = (0..4).map(|shape| Partition::of_shape(&view, shape));
+    let partition =
+        partitions.into_iter().find(|partition| !List::Claimed.is_empty(*partition)).unwrap();
+    let (reference, extension) = list::records(&view, partition, List::Claimed).next().unwrap();
     extension.init(LIST_NEXT, reference);
     require_damage(engine.stat(), "a list that leads back");
     drop(claimed);

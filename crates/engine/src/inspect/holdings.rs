@@ -8,7 +8,7 @@ use tupelo_tuple::TemplateRef;
 use crate::base::clock;
 use crate::base::error::Error;
 use crate::index::find::Purpose;
-use crate::operations::judged::Among;
+use crate::operations::filtered::Among;
 use crate::operations::{bulk, targets};
 use crate::protocols::claim;
 use crate::store::Store;

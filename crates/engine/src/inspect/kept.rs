@@ -8,10 +8,10 @@ use crate::base::error::Error;
 use crate::inspect::check;
 use crate::journal::record::kept;
 use crate::store::change::Kept;
+use crate::store::partition::{FIRST, Partition};
 use crate::store::record::{self, ImageBuffer, NEXT, STATE};
 use crate::store::registry;
-use crate::store::stripe::{FIRST, Stripe};
-use crate::store::{self, Store, flight};
+use crate::store::{self, Store, in_flight};
 use crate::time::list::{self, List};
 use crate::time::wheel;
 use crate::waiters::patience;
@@ -25,7 +25,7 @@ pub(crate) fn each_kept<E: From<Error>>(
     let view = section.view();
     for shape in 0..registry::count(view) {
         let kinds = registry::kinds_of(store, view, shape)
-            .ok_or_else(|| store::damaged(store, "a stripe of a shape that does not exist"))?;
+            .ok_or_else(|| store::damaged(store, "a partition of a shape that does not exist"))?;
         let mut all = tuples_of(store, view, shape)?;
         all.sort_unstable_by_key(|reference| {
             record::header(view, *reference).load64(record::SEQUENCE)
@@ -41,10 +41,10 @@ pub(crate) fn each_kept<E: From<Error>>(
 
 /// The records of all tuples of a shape.
 fn tuples_of(store: &Store, view: &View<'_>, shape: u32) -> Result<Vec<u32>, Error> {
-    let stripe = Stripe::of_shape(view, shape);
+    let partition = Partition::of_shape(view, shape);
     let mut all = Vec::new();
-    let mut next = stripe.page().load(FIRST);
-    for _ in 0..stripe.steps_max(view) {
+    let mut next = partition.page().load(FIRST);
+    for _ in 0..partition.steps_max(view) {
         if next == 0 {
             break;
         }
@@ -52,10 +52,10 @@ fn tuples_of(store: &Store, view: &View<'_>, shape: u32) -> Result<Vec<u32>, Err
         next = record::header(view, next).load(NEXT);
     }
     let lists = [List::Claimed, List::Enlisted, List::Dead];
-    let listed = lists.into_iter().flat_map(|list| list::records(view, stripe, list));
+    let listed = lists.into_iter().flat_map(|list| list::records(view, partition, list));
     all.extend(listed.map(|(reference, _)| reference));
     all.extend(patience::handed(view, shape).map(|(_, reference)| reference));
-    let armed = wheel::armed(view, stripe);
+    let armed = wheel::armed(view, partition);
     let armed =
         armed.map_err(|_| store::damaged(store, "a timer does not stand where it belongs"))?;
     let is_in = |reference: &u32, state: u32| {
@@ -66,7 +66,7 @@ fn tuples_of(store: &Store, view: &View<'_>, shape: u32) -> Result<Vec<u32>, Err
     let slots = store.memory.slots();
     let in_hand = slots
         .into_iter()
-        .flat_map(|slot| flight::words().map(move |word| flight::named(slot, word)));
+        .flat_map(|slot| in_flight::words().map(move |word| in_flight::named(slot, word)));
     all.extend(in_hand.filter(|reference| *reference != 0 && is_in(reference, record::TAKEN)));
     Ok(all)
 }

@@ -16,11 +16,11 @@ use crate::protocols::claim;
 use crate::recovery::full::WhenFull;
 use crate::recovery::{enter, sweep};
 use crate::store::extension::{self, Extension, HOLD_END_MS};
-use crate::store::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES};
+use crate::store::partition::{self, LIVE, NEXT_SEQUENCE, Partition, TAKES};
 use crate::store::{self, DROPPED, Store, WHERE_ERRORS, arena, record, registry, space_line};
 use crate::time::list::{self, List};
 use crate::waiters::events::ring::Ring;
-use crate::waiters::{self, cells, chain};
+use crate::waiters::{self, chain, nodes};
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ pub(crate) fn stat(store: &Store) -> Result<Stat, Error> {
     }
     let mut transactions = Transactions::new();
     let shape = |number| {
-        let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
+        let bytes = bytes_by_owner.get(&partition::scope_of(number)).copied().unwrap_or(0);
         shape_stat(store, number, bytes, &mut transactions)
     };
     let shapes: Vec<ShapeStat> =
@@ -201,38 +201,38 @@ fn shape_stat(
         Ok(held) => held,
         Err(error) => return Some(Err(error)),
     };
-    let stripe = Stripe::of_shape(&view, number);
+    let partition = Partition::of_shape(&view, number);
     let fields = |index: index::Index<'_>| {
         let mask = index.words.load(index::MASK);
         (0..32).filter(|field| mask >> field & 1 == 1).collect()
     };
     Some(Ok(ShapeStat {
         claims,
-        dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
-        delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
-        leased: u64::from(stripe.page().load(stripe::LEASED_COUNT)),
+        dead: u64::from(partition.page().load(partition::DEAD_COUNT)),
+        delayed: u64::from(partition.page().load(partition::DELAYED_COUNT)),
+        leased: u64::from(partition.page().load(partition::LEASED_COUNT)),
         in_transactions,
         read_locks,
         shape: kinds.to_shape(),
-        count: u64::from(stripe.page().load(LIVE)),
+        count: u64::from(partition.page().load(LIVE)),
         bytes,
-        waiting: u64::from(chain::counts(stripe).waiting()),
-        puts: stripe.page().load64(NEXT_SEQUENCE),
-        takes: stripe.page().load64(TAKES),
-        indexes: index::ready(stripe).map(fields).collect(),
+        waiting: u64::from(chain::counts(partition).waiting()),
+        puts: partition.page().load64(NEXT_SEQUENCE),
+        takes: partition.page().load64(TAKES),
+        indexes: index::ready(partition).map(fields).collect(),
     }))
 }
 
-/// The subscriptions, in the order of their cells.
+/// The subscriptions, in the order of their wait nodes.
 fn subscription_stats(store: &Store) -> Vec<SubscriptionStat> {
     let view = store.memory.view();
     let participants = store.memory.participants();
     let stat = |number| {
-        let cell = waiters::cell(&view, number);
-        let is_one = chain::is_subscription(cell) && cell.load(waiters::STATE) != waiters::FREE;
-        let ring = if is_one { Ring::of(&view, cell) } else { None }?;
+        let node = waiters::node(&view, number);
+        let is_one = chain::is_subscription(node) && node.load(waiters::STATE) != waiters::FREE;
+        let ring = if is_one { Ring::of(&view, node) } else { None }?;
         Some(SubscriptionStat {
-            pid: pid_of(&participants, cell.load(waiters::OWNER)),
+            pid: pid_of(&participants, node.load(waiters::OWNER)),
             waiting: u64::from(ring.count()),
             buffer: u64::from(ring.events_max()),
             buffer_bytes: ring.bytes() as u64,
@@ -240,24 +240,24 @@ fn subscription_stats(store: &Store) -> Vec<SubscriptionStat> {
             dropped: ring.dropped(),
         })
     };
-    (1..=cells::used(&view)).filter_map(stat).collect()
+    (1..=nodes::used(&view)).filter_map(stat).collect()
 }
 
 /// Who has claimed tuples of shape `number`, the last first.
 fn claim_stats(store: &Store, number: u32) -> Result<Vec<ClaimStat>, Error> {
     let view = store.memory.view();
-    if Stripe::of_shape(&view, number).page().load(stripe::CLAIMED) == 0 {
+    if Partition::of_shape(&view, number).page().load(partition::CLAIMED) == 0 {
         return Ok(Vec::new());
     }
-    let section = enter::enter(store, stripe::scope_of(number))?;
-    let stripe = Stripe::of_shape(section.view(), number);
+    let section = enter::enter(store, partition::scope_of(number))?;
+    let partition = Partition::of_shape(section.view(), number);
     let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
         pid: claim::holder_pid(store, record::header(section.view(), reference)),
         fence: extension.load64(extension::FENCE),
         attempt: extension.load(extension::ATTEMPTS).saturating_add(1),
         expires_in: clock::time_until(extension.load64(HOLD_END_MS)),
     };
-    let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
+    let claims = list::records(section.view(), partition, List::Claimed).map(stat).collect();
     section.finish()?;
     Ok(claims)
 }
@@ -270,15 +270,15 @@ fn count_in_transactions(
     transactions: &mut Transactions,
 ) -> Result<(u64, u64), Error> {
     let view = store.memory.view();
-    let stripe = Stripe::of_shape(&view, number);
-    if List::Enlisted.is_empty(stripe) && List::Locks.is_empty(stripe) {
+    let partition = Partition::of_shape(&view, number);
+    if List::Enlisted.is_empty(partition) && List::Locks.is_empty(partition) {
         return Ok((0, 0));
     }
-    let section = enter::enter(store, stripe::scope_of(number))?;
-    let (view, stripe) = (section.view(), Stripe::of_shape(section.view(), number));
+    let section = enter::enter(store, partition::scope_of(number))?;
+    let (view, partition) = (section.view(), Partition::of_shape(section.view(), number));
     let mut count = |list, count_one: fn(&mut TransactionStat)| {
         let mut counted = 0;
-        for (reference, extension) in list::records(view, stripe, list) {
+        for (reference, extension) in list::records(view, partition, list) {
             let holder = record::header(view, reference).load(record::HOLDER);
             let one = (holder, extension.load(extension::TRANSACTION));
             let stat = transactions.entry(one).or_insert_with(|| {
@@ -300,7 +300,7 @@ fn count_in_transactions(
 pub(crate) fn shapes_present(store: &Store) -> Result<Vec<(Shape, u64)>, Error> {
     let view = store.memory.view();
     let one = |number| {
-        let count = Stripe::of_shape(&view, number).page().load(LIVE);
+        let count = Partition::of_shape(&view, number).page().load(LIVE);
         if count == 0 {
             return None;
         }
@@ -313,9 +313,9 @@ pub(crate) fn shapes_present(store: &Store) -> Result<Vec<(Shape, u64)>, Error> 
 /// As [`crate::Engine::count_unseen`] says.
 pub(crate) fn count_unseen(store: &Store) -> Result<u64, Error> {
     let view = store.memory.view();
-    let words = [stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
+    let words = [partition::HELD, partition::DEAD_COUNT, partition::DELAYED_COUNT];
     let of_shape = |number| {
-        let page = Stripe::of_shape(&view, number).page();
+        let page = Partition::of_shape(&view, number).page();
         words.into_iter().map(|word| u64::from(page.load(word))).sum::<u64>()
     };
     let unseen = (0..registry::count(&view)).map(of_shape).sum();

@@ -8,12 +8,12 @@ use crate::base::error::{Error, Need};
 use crate::index::find::{Found, Hit, Order, Purpose, Search};
 use crate::journal;
 use crate::operations::bulk::{self, Found as Chosen, furthest};
-use crate::operations::judged::{self, has_condition};
+use crate::operations::filtered::{self, has_condition};
 use crate::operations::take;
 use crate::operations::targets::{self, Target};
 use crate::recovery::{enter, provide, sweep};
+use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, Stripe};
 use crate::store::{self, Store, record};
 
 /// When it is seen to that all has happened which is due where a match is looked for.
@@ -35,10 +35,10 @@ pub(crate) fn at_match<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
     (order, purpose, clock): (Order, Purpose, Clock),
-    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+    mut act: impl FnMut(&mut Section<'e>, Partition<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
     if has_condition(template) {
-        return judged::at_judged_match(store, template, (order, purpose), act);
+        return filtered::at_filtered_match(store, template, (order, purpose), act);
     }
     if matches!(order, Order::Max(_) | Order::Min(_)) {
         return at_chosen(store, template, (order, purpose), act);
@@ -50,12 +50,12 @@ pub(crate) fn at_match<'e, R>(
     {
         // Nearly always: one shape, which has a match.
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, purpose);
-        let find = |view: &View<'e>, stripe: Stripe<'e>| {
-            search.pick(view, stripe, order, store::random_for(store, order))
+        let find = |view: &View<'e>, partition: Partition<'e>| {
+            search.pick(view, partition, order, store::random_for(store, order))
         };
         let (done, learn) = at_match_of(store, (shape, &kinds), (find, clock), &mut act)?;
         // It may be done: that an index could not be had must not undo it.
-        let _ = take::learn_if(store, learn, stripe::scope_of(shape), search.key.mask);
+        let _ = take::learn_if(store, learn, partition::scope_of(shape), search.key.mask);
         if done.is_some() {
             return Ok(done);
         }
@@ -69,14 +69,14 @@ fn at_match_wide<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
     (order, purpose): (Order, Purpose),
-    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+    mut act: impl FnMut(&mut Section<'e>, Partition<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
     let (mut recalled, mut rounds) = (false, 0);
     loop {
         for target in &targets::targets(store, template, purpose).all {
             let random = store::random(store);
             let find =
-                |view: &View<'e>, _: Stripe<'e>| target.find(view, order, random, store.seed);
+                |view: &View<'e>, _: Partition<'e>| target.find(view, order, random, store.seed);
             let find = (find, Clock::BeforeSearch);
             let (done, _) = at_match_of(store, (target.shape, &target.kinds), find, &mut act)?;
             if done.is_some() {
@@ -91,30 +91,30 @@ fn at_match_wide<'e, R>(
     }
 }
 
-/// The match that `find` finds in one stripe. Returns also whether the search has shown that an index pays.
+/// The match that `find` finds in one partition. Returns also whether the search has shown that an index pays.
 #[inline]
 fn at_match_of<'e, R>(
     store: &'e Store,
     (shape, kinds): (u32, &Kinds),
-    (find, clock): (impl Fn(&View<'e>, Stripe<'e>) -> Found<'e>, Clock),
-    act: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+    (find, clock): (impl Fn(&View<'e>, Partition<'e>) -> Found<'e>, Clock),
+    act: &mut impl FnMut(&mut Section<'e>, Partition<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
 ) -> Result<(Option<R>, bool), Error> {
     provide::retry(store, || {
-        let scope = stripe::scope_of(shape);
+        let scope = partition::scope_of(shape);
         let mut section = match clock {
             Clock::BeforeSearch => enter::enter(store, scope)?,
             Clock::InAct => Section::enter(&store.memory, scope)?,
         };
-        let stripe = Stripe::of_shape(section.view(), shape);
-        let Found { hit, learn } = find(section.view(), stripe);
+        let partition = Partition::of_shape(section.view(), shape);
+        let Found { hit, learn } = find(section.view(), partition);
         let Some(hit) = hit else {
-            if clock == Clock::InAct && stripe::is_behind(stripe) {
+            if clock == Clock::InAct && partition::is_behind(partition) {
                 return Err(Need::Time.into());
             }
             section.finish()?;
             return Ok((None, learn));
         };
-        let done = act(&mut section, stripe, hit, kinds)?;
+        let done = act(&mut section, partition, hit, kinds)?;
         journal::finish(store, section)?;
         Ok((Some(done), learn))
     })
@@ -125,21 +125,21 @@ fn at_chosen<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
     (order, purpose): (Order, Purpose),
-    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+    mut act: impl FnMut(&mut Section<'e>, Partition<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
     let done = bulk::at_one_moment(store, template, purpose, |section, targets| {
         let Some(Chosen { target, reference }) = chosen(store, section, targets, order) else {
             return Ok(None);
         };
-        let stripe = Stripe::of_shape(section.view(), target.shape);
-        section.focus(stripe.scope());
+        let partition = Partition::of_shape(section.view(), target.shape);
+        section.focus(partition.scope());
         let hit = Hit { record: record::at(section.view(), reference), place: None };
-        act(section, stripe, hit, &target.kinds).map(Some)
+        act(section, partition, hit, &target.kinds).map(Some)
     });
     Ok(done?.flatten())
 }
 
-/// The match that `order` asks for among those of `targets`, whose stripes the section holds.
+/// The match that `order` asks for among those of `targets`, whose partitions the section holds.
 pub(crate) fn chosen<'t>(
     store: &Store,
     section: &Section<'_>,

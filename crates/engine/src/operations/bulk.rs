@@ -1,4 +1,4 @@
-//! Operations on many tuples at one moment (rules O5, O6): all stripes concerned are locked together, and
+//! Operations on many tuples at one moment (rules O5, O6): all partitions concerned are locked together, and
 //! one store commits everything.
 
 use smallvec::SmallVec;
@@ -9,16 +9,16 @@ use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose, beats};
 use crate::journal;
-use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Look};
 use crate::operations::put;
-use crate::operations::sighting::{self, LargeCopy, Seen};
 use crate::operations::take::{self, take_in_hand};
 use crate::operations::targets::{self, Target, Targets, TupleCopy};
+use crate::operations::versioned_reference::{self, LargeCopy, Seen};
 use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::{provide, quota};
 use crate::store::incoming::{self, Incoming};
-use crate::store::stripe::Stripe;
+use crate::store::partition::Partition;
 use crate::store::{self, Store, record, registry, step};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::keep;
@@ -101,7 +101,7 @@ fn put_all_incoming(store: &Store, incoming: &[(Incoming<'_>, u32)]) -> Result<(
     Ok(())
 }
 
-/// Stores tuples in a section that holds all their stripes, and has places for them.
+/// Stores tuples in a section that holds all their partitions, and has places for them.
 pub(crate) fn store_all<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
@@ -110,7 +110,7 @@ pub(crate) fn store_all<'m>(
     let mut wakes = Delivery::default();
     for (one, shape) in incoming {
         step::begin(section)?;
-        section.focus(Stripe::of_shape(section.view(), *shape).scope());
+        section.focus(Partition::of_shape(section.view(), *shape).scope());
         wakes.join(put::store_tuple(store, section, one, *shape)?.0);
     }
     Ok(wakes)
@@ -171,7 +171,7 @@ pub(crate) fn present(store: &Store, template: &[TemplateRef<'_>]) -> Result<boo
     Ok(present?.unwrap_or(false))
 }
 
-/// Whether a match of `target` is in its stripe, or held.
+/// Whether a match of `target` is in its partition, or held.
 pub(crate) fn has_match(store: &Store, section: &Section<'_>, target: &Target<'_>) -> bool {
     !target.first_matches(section.view(), store.seed, 1).is_empty()
         || targets::holds_match(store, section, target)
@@ -182,9 +182,9 @@ pub(crate) fn read_all<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     limit: Option<usize>,
-    sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {
-    pour(&copies(store, template, limit.unwrap_or(usize::MAX))?, sink)
+    pour(&copies(store, template, limit.unwrap_or(usize::MAX))?, visitor)
 }
 
 /// Copies of the matches of one moment.
@@ -205,19 +205,19 @@ pub(crate) fn take_extreme<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let held = at_one_moment(store, template, Purpose::Take, |section, targets| {
         let Some(found) = furthest(section, targets, store.seed, order) else {
             return Ok(None);
         };
-        let stripe = Stripe::of_shape(section.view(), found.target.shape);
-        section.focus(stripe.scope());
-        let flight = take_in_hand(section, stripe, found.reference)?;
-        Ok(Some((stripe.scope(), found.reference, flight, found.target.kinds)))
+        let partition = Partition::of_shape(section.view(), found.target.shape);
+        section.focus(partition.scope());
+        let in_flight = take_in_hand(section, partition, found.reference)?;
+        Ok(Some((partition.scope(), found.reference, in_flight, found.target.kinds)))
     });
-    let Some((scope, reference, flight, kinds)) = held?.flatten() else { return Ok(None) };
-    take::pour(store, scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+    let Some((scope, reference, in_flight, kinds)) = held?.flatten() else { return Ok(None) };
+    take::pour(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
 }
 
 /// Copies the match of all shapes with the extreme value in a field.
@@ -225,16 +225,16 @@ pub(crate) fn read_extreme<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let copy = sighting::copy_match(store, |large| {
+    let copy = versioned_reference::copy_match(store, |large| {
         let seen = at_one_moment(store, template, Purpose::Read, |section, targets| {
             let found = furthest(section, targets, store.seed, order);
             Ok(found.map(|found| found.seen(section, large)))
         });
         Ok(seen?.flatten())
     })?;
-    copy.map(|copy| sink(copy.view())).transpose()
+    copy.map(|copy| visitor(copy.view())).transpose()
 }
 
 pub(crate) fn remove_found<'m>(
@@ -243,9 +243,9 @@ pub(crate) fn remove_found<'m>(
     found: &Found<'_>,
 ) -> Result<Delivery, Error> {
     step::begin(section)?;
-    let stripe = Stripe::of_shape(section.view(), found.target.shape);
-    section.focus(stripe.scope());
-    take::remove(store, section, stripe, found.reference, found.target.kinds.as_slice())
+    let partition = Partition::of_shape(section.view(), found.target.shape);
+    section.focus(partition.scope());
+    take::remove(store, section, partition, found.reference, found.target.kinds.as_slice())
 }
 
 /// Stores copies as new tuples.
@@ -257,7 +257,7 @@ pub(crate) fn put_copies(store: &Store, copies: &[TupleCopy]) -> Result<(), Erro
     put_all(store, &tuples.collect::<Vec<_>>()).map(|_| ())
 }
 
-/// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.
+/// Runs `operation` while every partition that `template` concerns is locked. `None` if there is none.
 pub(crate) fn at_one_moment<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
@@ -283,7 +283,7 @@ pub(crate) fn at_one_moment_among<'e, R>(
     })
 }
 
-/// As [`at_one_moment_among`], where `lock` locks the stripes, and finds out what else `operation` has to know.
+/// As [`at_one_moment_among`], where `lock` locks the partitions, and finds out what else `operation` has to know.
 pub(crate) fn at_one_moment_by<'e, P, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
@@ -291,19 +291,20 @@ pub(crate) fn at_one_moment_by<'e, P, R>(
     lock: impl Fn(&Targets<'_>) -> Result<Option<(Section<'e>, P)>, Error>,
     mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>], P) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
-    judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
+    filtered::filtering(store, template, &mut FilterResults::default(), |filter_results| {
         provide::retry(store, || {
-            let targets = || targets::targets_judged(store, template, purpose, verdicts);
+            let targets = || targets::targets_filtered(store, template, purpose, filter_results);
             let how = Look { targets, lock: &lock, recalls: true };
             let done = moment::at_moment(store, &how, |(mut section, with), targets| {
-                if let Some(unknown) = verdicts.missing(store, &section, &targets.all, among) {
-                    return Ok(Some(Judged::Unknown(unknown)));
+                if let Some(unknown) = filter_results.missing(store, &section, &targets.all, among)
+                {
+                    return Ok(Some(Filtered::Unknown(unknown)));
                 }
                 let result = operation(&mut section, &targets.all, with)?;
                 journal::commit(store, &mut section)?;
-                Ok(Some(Judged::Done(Some(result))))
+                Ok(Some(Filtered::Done(Some(result))))
             })?;
-            Ok(done.unwrap_or(Judged::Done(None)))
+            Ok(done.unwrap_or(Filtered::Done(None)))
         })
     })
 }
@@ -372,10 +373,10 @@ pub(crate) fn found<'t>(
     all.into_iter()
 }
 
-/// What `sink` makes of each copy.
+/// What `visitor` makes of each copy.
 pub(crate) fn pour<R, E>(
     copies: &[TupleCopy],
-    mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {
-    copies.iter().map(|copy| sink(copy.view())).collect()
+    copies.iter().map(|copy| visitor(copy.view())).collect()
 }

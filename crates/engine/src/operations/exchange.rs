@@ -7,7 +7,7 @@ use crate::base::error::Error;
 use crate::index::find::Purpose;
 use crate::index::links;
 use crate::journal;
-use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Look};
 use crate::operations::take_many::Identity;
 use crate::operations::targets::{self, Targets, TupleCopy};
@@ -16,7 +16,7 @@ use crate::recovery::full::{self, Wanted};
 use crate::recovery::provide;
 use crate::recovery::quota::{self, Places};
 use crate::store::incoming::Incoming;
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 use crate::store::{Store, record, registry, step};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::EventKind;
@@ -26,7 +26,7 @@ use crate::waiters::keep;
 enum Swap {
     /// There is none.
     Nothing,
-    /// Nothing was replaced: the sink has to see this one first.
+    /// Nothing was replaced: the visitor has to see this one first.
     Unseen(Identity, TupleCopy),
     /// It was this one.
     Done(TupleCopy, Delivery),
@@ -60,7 +60,7 @@ pub(crate) fn try_swap<'f, R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     to: impl Into<TupleRef<'f>>,
-    mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let mut incoming = put::incoming(store, to.into())?;
     incoming.takes_room = false;
@@ -72,7 +72,7 @@ pub(crate) fn try_swap<'f, R, E: From<Error>>(
         match (swapped, accepted.take()) {
             (Swap::Nothing, _) => return Ok(None),
             (Swap::Unseen(identity, copy), _) => {
-                accepted = Some((identity, sink(copy.view())?));
+                accepted = Some((identity, visitor(copy.view())?));
             }
             (Swap::Done(_, wakes), Some((_, result))) => {
                 wakes.wake(store);
@@ -80,13 +80,13 @@ pub(crate) fn try_swap<'f, R, E: From<Error>>(
             }
             (Swap::Done(copy, wakes), None) => {
                 wakes.wake(store);
-                return sink(copy.view()).map(Some);
+                return visitor(copy.view()).map(Some);
             }
         }
     }
 }
 
-/// Replaces the oldest match, unless it has a field that a sink may refuse, and is not the one that was `seen`.
+/// Replaces the oldest match, unless it has a field that a visitor may refuse, and is not the one that was `seen`.
 fn swap_seen(
     store: &Store,
     template: &[TemplateRef<'_>],
@@ -108,18 +108,18 @@ fn swap_seen(
         if seen != Some(identity) && (seen.is_some() || is_refusable) {
             return Ok(Swap::Unseen(identity, copy));
         }
-        let stripe = Stripe::of_shape(section.view(), target.shape);
-        section.focus(stripe.scope());
-        links::unlink(section, stripe, reference);
+        let partition = Partition::of_shape(section.view(), target.shape);
+        section.focus(partition.scope());
+        links::unlink(section, partition, reference);
         let taken = (reference, EventKind::Take);
         let mut wakes =
-            deliver::told_of_removal(store, section, stripe, taken, target.kinds.as_slice())?;
+            deliver::told_of_removal(store, section, partition, taken, target.kinds.as_slice())?;
         // Frees last: a block that this section frees must not be filled in it again.
         wakes.join(store_here(store, section, incoming, shape)?);
         step::begin(section)?;
-        section.focus(stripe.scope());
+        section.focus(partition.scope());
         let record = record::at(section.view(), reference);
-        take::free_told(store, section, stripe, record)?;
+        take::free_told(store, section, partition, record)?;
         Ok(Swap::Done(copy, wakes))
     })
 }
@@ -131,11 +131,11 @@ fn store_here<'m>(
     shape: u32,
 ) -> Result<Delivery, Error> {
     step::begin(section)?;
-    section.focus(stripe::scope_of(shape));
+    section.focus(partition::scope_of(shape));
     Ok(put::store_tuple(store, section, incoming, shape)?.0)
 }
 
-/// Runs `operation`, which puts a tuple, while the stripes that `template` concerns, and that of `shape`, are locked.
+/// Runs `operation`, which puts a tuple, while the partitions that `template` concerns, and that of `shape`, are locked.
 fn with_targets<'e, R>(
     store: &'e Store,
     (template, purpose): (&[TemplateRef<'_>], Purpose),
@@ -143,24 +143,24 @@ fn with_targets<'e, R>(
     mut operation: impl FnMut(&mut Section<'e>, (&Targets<'_>, Places)) -> Result<R, Error>,
 ) -> Result<R, Error> {
     keep::keep_time_for_wide(store)?;
-    judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
+    filtered::filtering(store, template, &mut FilterResults::default(), |filter_results| {
         provide::retry(store, || {
-            let targets = || targets::targets_judged(store, template, purpose, verdicts);
+            let targets = || targets::targets_filtered(store, template, purpose, filter_results);
             let lock = |targets: &Targets<'_>| {
                 let shapes = targets.all.iter().map(|target| target.shape);
                 targets::lock_to_put(store, shapes.chain([shape]), 2).map(Some)
             };
             let how = Look { targets, lock, recalls: true };
             let done = moment::at_moment(store, &how, |(mut section, places), targets| {
-                let missing = verdicts.missing(store, &section, &targets.all, Among::Held);
+                let missing = filter_results.missing(store, &section, &targets.all, Among::Held);
                 if let Some(unknown) = missing {
-                    return Ok(Some(Judged::Unknown(unknown)));
+                    return Ok(Some(Filtered::Unknown(unknown)));
                 }
                 let result = operation(&mut section, (targets, places))?;
                 journal::commit(store, &mut section)?;
-                Ok(Some(Judged::Done(result)))
+                Ok(Some(Filtered::Done(result)))
             })?;
-            done.map_or_else(|| unreachable!("the stripe of the put is locked at least"), Ok)
+            done.map_or_else(|| unreachable!("the partition of the put is locked at least"), Ok)
         })
     })
 }

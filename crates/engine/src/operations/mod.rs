@@ -3,14 +3,14 @@
 pub(crate) mod at_match;
 pub(crate) mod bulk;
 pub(crate) mod exchange;
-pub(crate) mod judged;
+pub(crate) mod filtered;
 pub(crate) mod moment;
 pub(crate) mod put;
 pub(crate) mod read;
 pub(crate) mod scan;
-pub(crate) mod sighting;
 pub(crate) mod take;
 pub(crate) mod take_many;
 pub(crate) mod targets;
 pub(crate) mod transfer;
+pub(crate) mod versioned_reference;
 pub(crate) mod wait;

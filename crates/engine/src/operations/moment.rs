@@ -6,7 +6,7 @@ use tupelo_shm::{Section, View};
 use crate::base::error::Error;
 use crate::operations::targets::{self, Targets};
 use crate::recovery::sweep;
-use crate::store::stripe::Stripe;
+use crate::store::partition::Partition;
 use crate::store::{self, Store};
 
 /// Locks that are held at one moment.
@@ -38,7 +38,7 @@ impl FirstLook {
     /// Whether tuples of `targets` are hidden, at the first look: then its locks are given up, what the dead held is
     /// recalled, and the look begins anew.
     fn needs_recall(&mut self, view: &View<'_>, targets: &Targets<'_>) -> bool {
-        let hides = |shape| Stripe::of_shape(view, shape).hides_some();
+        let hides = |shape| Partition::of_shape(view, shape).hides_some();
         !std::mem::replace(&mut self.is_over, true)
             && targets.all.iter().any(|target| hides(target.shape))
     }

@@ -17,11 +17,11 @@ use crate::recovery::full::{self, Wanted};
 use crate::recovery::{abandoned, provide, quota, sweep};
 use crate::store::blocks::{self, Small};
 use crate::store::extension::{self, Extension, LEASE_END_MS, LEASE_NUMBER};
-use crate::store::flight::Flight;
+use crate::store::in_flight::InFlight;
 use crate::store::incoming::Incoming;
+use crate::store::partition::{self, DELAYED_COUNT, LEASED_COUNT, Partition, SUBSCRIBED, WAITING};
 use crate::store::record::{self, Record, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, DELAYED_COUNT, LEASED_COUNT, SUBSCRIBED, Stripe, WAITING};
 use crate::store::{Store, changes, fullness, wide};
 use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
@@ -38,7 +38,7 @@ pub(crate) fn put<'f>(store: &Store, tuple: impl Into<TupleRef<'f>>) -> Result<(
     let mut sizer = Sizer::new();
     let shape = registry::shape_known(store, tuple, |field| sizer.add(field));
     let size = record::size(sizer, tuple.fields);
-    // Where tuples are limited, there is more to be locked than a stripe; and where there is a journal, it is told.
+    // Where tuples are limited, there is more to be locked than a partition; and where there is a journal, it is told.
     let small = Small::of(size.bytes).filter(|_| store.is_plain);
     let (Some(shape), Some(small)) = (shape, small) else {
         return tuple.apart(move |tuple| put_any(store, tuple));
@@ -62,35 +62,35 @@ fn put_small(
     (size, small): (image::Size, Small),
     shape: u32,
 ) -> Result<(), Error> {
-    let (mut section, stripe) = enter::enter_stripe(store, shape)?;
+    let (mut section, partition) = enter::enter_partition(store, shape)?;
     // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
-    let (waiting, subscribed) = (stripe.page().load(WAITING), stripe.page().load(SUBSCRIBED));
+    let (waiting, subscribed) = (partition.page().load(WAITING), partition.page().load(SUBSCRIBED));
     let is_awaited = waiting != subscribed
         && tuple
-            .apart(|tuple| deliver::may_be_awaited(store, section.view(), stripe, tuple.fields));
-    let is_heard_wide = !is_awaited && wide::concerns_wide(&section, stripe);
+            .apart(|tuple| deliver::may_be_awaited(store, section.view(), partition, tuple.fields));
+    let is_heard_wide = !is_awaited && wide::concerns_wide(&section, partition);
     if is_heard_wide {
         section = keep::enter_wide_on_time(store, section)?;
     }
     if is_awaited || is_heard_wide && !chain::only_subscribed(section.view()) {
         return tuple.apart(move |tuple| put_inside(store, section, tuple, shape));
     }
-    let (reference, taken) = blocks::allocate_small(&mut section, &store.layout, stripe, small)?;
+    let (reference, taken) = blocks::allocate_small(&mut section, &store.layout, partition, small)?;
     let record = record::at(section.view(), reference);
     record::fill(record.header, shape, size);
     record::write_image(section.view(), record, tuple.fields, size);
-    number(stripe, record);
-    links::link_youngest_with(store, &mut section, stripe, (record, tuple.fields), [taken])?;
+    number(partition, record);
+    links::link_youngest_with(store, &mut section, partition, (record, tuple.fields), [taken])?;
     // If others wait here, too, none of those who are filed has its tag.
     let is_heard = waiting != 0 && waiting == subscribed;
     if is_heard || is_heard_wide {
-        let put = (stripe, reference);
+        let put = (partition, reference);
         return tuple.apart(move |tuple| hear::finish_heard(store, section, put, tuple));
     }
     Ok(section.finish()?)
 }
 
-/// Puts a small tuple in a section that has its stripe, whoever waits for it.
+/// Puts a small tuple in a section that has its partition, whoever waits for it.
 #[inline(never)]
 fn put_inside<'m>(
     store: &'m Store,
@@ -98,7 +98,7 @@ fn put_inside<'m>(
     tuple: TupleRef<'_>,
     shape: u32,
 ) -> Result<(), Error> {
-    keep::require_time_for_wide(store, &section, Stripe::of_shape(section.view(), shape))?;
+    keep::require_time_for_wide(store, &section, Partition::of_shape(section.view(), shape))?;
     let incoming = incoming(store, tuple)?;
     let (delivery, _) = store_tuple(store, &mut section, &incoming, shape)?;
     journal::finish(store, section)?;
@@ -201,8 +201,12 @@ fn require_room_for(store: &Store, bytes: usize) -> Result<(), Error> {
 fn put_once(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
     let (delivery, reference) = match &incoming.terms {
         None => {
-            let (mut section, places) = quota::enter_to_put(store, stripe::scope_of(shape))?;
-            keep::require_time_for_wide(store, &section, Stripe::of_shape(section.view(), shape))?;
+            let (mut section, places) = quota::enter_to_put(store, partition::scope_of(shape))?;
+            keep::require_time_for_wide(
+                store,
+                &section,
+                Partition::of_shape(section.view(), shape),
+            )?;
             quota::require_places(store, places, 1)?;
             let stored = store_tuple(store, &mut section, incoming, shape)?;
             journal::finish(store, section)?;
@@ -221,20 +225,21 @@ fn put_once_on_terms<'m>(
     (incoming, terms): (&Incoming<'_>, &Terms),
     shape: u32,
 ) -> Result<(Delivery, u32), Error> {
-    let (mut section, places): (Section<'m>, _) = quota::begin_put(store, stripe::scope_of(shape))?;
-    let stripe = Stripe::of_shape(section.view(), shape);
+    let (mut section, places): (Section<'m>, _) =
+        quota::begin_put(store, partition::scope_of(shape))?;
+    let partition = Partition::of_shape(section.view(), shape);
     let (now_ms, due_ms) = terms.now_and_first();
-    if stripe::is_behind_at(stripe, now_ms) {
+    if partition::is_behind_at(partition, now_ms) {
         return Err(Need::Time.into());
     }
-    keep::require_time_for_wide(store, &section, stripe)?;
+    keep::require_time_for_wide(store, &section, partition)?;
     quota::require_places(store, places, 1)?;
-    let stored = store_on_terms(store, &mut section, stripe, (incoming, terms, due_ms), shape)?;
+    let stored = store_on_terms(store, &mut section, partition, (incoming, terms, due_ms), shape)?;
     journal::finish(store, section)?;
     Ok(stored)
 }
 
-/// Stores a tuple in a section that holds its stripe, and has a place for it. Returns where, too.
+/// Stores a tuple in a section that holds its partition, and has a place for it. Returns where, too.
 #[inline(always)]
 pub(crate) fn store_tuple<'m>(
     store: &'m Store,
@@ -242,14 +247,14 @@ pub(crate) fn store_tuple<'m>(
     incoming: &Incoming<'_>,
     shape: u32,
 ) -> Result<(Delivery, u32), Error> {
-    let stripe = Stripe::of_shape(section.view(), shape);
+    let partition = Partition::of_shape(section.view(), shape);
     if let Some(terms) = &incoming.terms {
         let (_, due_ms) = terms.now_and_first();
-        return store_on_terms(store, section, stripe, (incoming, terms, due_ms), shape);
+        return store_on_terms(store, section, partition, (incoming, terms, due_ms), shape);
     }
-    let record = fill(store, section, stripe, incoming.size, shape)?;
+    let record = fill(store, section, partition, incoming.size, shape)?;
     record::write_image(section.view(), record, incoming.fields, incoming.size);
-    Ok((publish_at_once(store, section, stripe, record, incoming)?, record.reference))
+    Ok((publish_at_once(store, section, partition, record, incoming)?, record.reference))
 }
 
 /// As [`store_tuple`], for a tuple that is put on terms, the first of which ends at `due_ms`.
@@ -257,18 +262,18 @@ pub(crate) fn store_tuple<'m>(
 fn store_on_terms<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
     shape: u32,
 ) -> Result<(Delivery, u32), Error> {
     let record = if incoming.is_long() {
-        fill(store, section, stripe, incoming.size, shape)?
+        fill(store, section, partition, incoming.size, shape)?
     } else {
-        fill_extended(store, section, stripe, incoming, shape)?
+        fill_extended(store, section, partition, incoming, shape)?
     };
     record::write_image(section.view(), record, incoming.fields, incoming.size);
     let on_terms = (incoming, terms, due_ms);
-    Ok((publish_on_terms(store, section, stripe, record, on_terms)?, record.reference))
+    Ok((publish_on_terms(store, section, partition, record, on_terms)?, record.reference))
 }
 
 /// Allocates a record and fills all but its image.
@@ -276,11 +281,11 @@ fn store_on_terms<'m>(
 fn fill<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     size: image::Size,
     shape: u32,
 ) -> Result<Record<'m>, Error> {
-    let reference = blocks::allocate(section, &store.layout, stripe, size.bytes)?;
+    let reference = blocks::allocate(section, &store.layout, partition, size.bytes)?;
     let record = record::at(section.view(), reference);
     record::fill(record.header, shape, size);
     Ok(record)
@@ -291,13 +296,13 @@ fn fill<'m>(
 fn fill_extended<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     incoming: &Incoming<'_>,
     shape: u32,
 ) -> Result<Record<'m>, Error> {
     let bytes = incoming.size.bytes;
     let both_bytes = extension::bytes_with(bytes);
-    let reference = blocks::allocate(section, &store.layout, stripe, both_bytes)?;
+    let reference = blocks::allocate(section, &store.layout, partition, both_bytes)?;
     let record = record::at(section.view(), reference);
     record::fill(record.header, shape, incoming.size);
     extension::begin_inside(section.view(), record, bytes);
@@ -308,15 +313,15 @@ fn fill_extended<'m>(
 fn publish<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
     match &incoming.terms {
-        None => publish_at_once(store, section, stripe, record, incoming),
+        None => publish_at_once(store, section, partition, record, incoming),
         Some(terms) => {
             let (_, due_ms) = terms.now_and_first();
-            publish_on_terms(store, section, stripe, record, (incoming, terms, due_ms))
+            publish_on_terms(store, section, partition, record, (incoming, terms, due_ms))
         }
     }
 }
@@ -326,14 +331,14 @@ fn publish<'m>(
 fn publish_at_once<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
-    number_any(store, section.view(), stripe, record);
-    let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
+    number_any(store, section.view(), partition, record);
+    let delivery = deliver::deliver_new(store, section, partition, record.reference, incoming)?;
     if !delivery.taken() {
-        links::link_youngest(store, section, stripe, record, incoming.fields)?;
+        links::link_youngest(store, section, partition, record, incoming.fields)?;
     }
     changes::put(store, section, record);
     Ok(delivery)
@@ -343,28 +348,29 @@ fn publish_at_once<'m>(
 #[cold]
 #[inline(never)]
 fn put_long(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-    let scope = stripe::scope_of(shape);
-    let (reference, flight) = provide::retry(store, || {
+    let scope = partition::scope_of(shape);
+    let (reference, in_flight) = provide::retry(store, || {
         let (mut section, places) = quota::begin_put(store, scope)?;
-        let stripe = Stripe::of_shape(section.view(), shape);
+        let partition = Partition::of_shape(section.view(), shape);
         quota::require_places(store, places, 1)?;
-        let Record { reference, header } = fill(store, &mut section, stripe, incoming.size, shape)?;
+        let Record { reference, header } =
+            fill(store, &mut section, partition, incoming.size, shape)?;
         section.set(header, record::STATE, record::RESERVED);
-        let flight = Flight::begin(&mut section, reference)?;
+        let in_flight = InFlight::begin(&mut section, reference)?;
         section.commit()?;
-        Ok((reference, flight))
+        Ok((reference, in_flight))
     })?;
     // Reserved for this thread: if it dies here, the sweeper frees the block.
     record::write_long_image(&store.memory.view(), reference, incoming.fields, incoming.size);
     let published = provide::retry(store, || {
         let (mut section, places) = quota::enter_to_put(store, scope)?;
-        let stripe = Stripe::of_shape(section.view(), shape);
-        keep::require_time_for_wide(store, &section, stripe)?;
+        let partition = Partition::of_shape(section.view(), shape);
+        keep::require_time_for_wide(store, &section, partition)?;
         // Others may have put while the bytes were copied: what is reserved is no tuple yet.
         quota::require_places(store, places, 1)?;
         let record = record::at(section.view(), reference);
-        let delivery = publish(store, &mut section, stripe, record, incoming)?;
-        flight.end(&mut section);
+        let delivery = publish(store, &mut section, partition, record, incoming)?;
+        in_flight.end(&mut section);
         journal::commit(store, &mut section)?;
         Ok(delivery)
     });
@@ -376,13 +382,13 @@ fn put_long(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, E
         Err(error) => {
             let freed = provide::retry(store, || {
                 let mut section = Section::enter(&store.memory, scope)?;
-                let stripe = Stripe::of_shape(section.view(), shape);
-                links::free_record(store, &mut section, stripe, reference)?;
-                flight.end(&mut section);
+                let partition = Partition::of_shape(section.view(), shape);
+                links::free_record(store, &mut section, partition, reference)?;
+                in_flight.end(&mut section);
                 section.commit()?;
                 Ok(())
             });
-            freed.inspect_err(|_| abandoned::abandon_flight(store, &flight))?;
+            freed.inspect_err(|_| abandoned::abandon_in_flight(store, &in_flight))?;
             Err(error)
         }
     }
@@ -398,32 +404,32 @@ fn too_many_fields() -> Error {
 pub(crate) fn publish_on_terms<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
 ) -> Result<Delivery, Error> {
-    number_any(store, section.view(), stripe, record);
-    let extension = extension::ensure(section, &store.layout, stripe, record.header)?;
+    number_any(store, section.view(), partition, record);
+    let extension = extension::ensure(section, &store.layout, partition, record.header)?;
     // Nobody can reach the record yet (R2).
     extension.init64(LEASE_NUMBER, terms.number);
     if terms.after.is_some() {
-        return publish_later(store, section, stripe, record, (extension, terms, due_ms));
+        return publish_later(store, section, partition, record, (extension, terms, due_ms));
     }
     let ends = terms.lease.is_some();
     extension.init64(LEASE_END_MS, if ends { due_ms } else { 0 });
-    let delivery = deliver::deliver_new(store, section, stripe, record.reference, incoming)?;
-    let leased = stripe.page().place(LEASED_COUNT);
+    let delivery = deliver::deliver_new(store, section, partition, record.reference, incoming)?;
+    let leased = partition.page().place(LEASED_COUNT);
     let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
     if delivery.taken() {
         section.set_words([leased]);
         changes::put(store, section, record);
         return Ok(delivery);
     }
-    links::link_youngest_with(store, section, stripe, (record, incoming.fields), [leased])?;
+    links::link_youngest_with(store, section, partition, (record, incoming.fields), [leased])?;
     changes::put(store, section, record);
     if ends {
         let own = (record.reference, extension);
-        wheel::arm_fresh(store, section, stripe, own, due_ms)?;
+        wheel::arm_fresh(store, section, partition, own, due_ms)?;
     }
     Ok(delivery)
 }
@@ -434,18 +440,18 @@ pub(crate) fn publish_on_terms<'m>(
 pub(crate) fn publish_later<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
 ) -> Result<Delivery, Error> {
     turns::require_turn(store, section.view())?;
     if let Some(lease) = terms.lease {
         extension.init64(LEASE_END_MS, milliseconds(lease));
-        section.add(stripe.page(), LEASED_COUNT, 1);
+        section.add(partition.page(), LEASED_COUNT, 1);
     }
     section.set(record.header, STATE, record::DELAYED);
-    section.add(stripe.page(), DELAYED_COUNT, 1);
-    wheel::arm(store, section, stripe, record.reference, due_ms)?;
+    section.add(partition.page(), DELAYED_COUNT, 1);
+    wheel::arm(store, section, partition, record.reference, due_ms)?;
     changes::put(store, section, record);
     Ok(Delivery::default())
 }

@@ -1,6 +1,6 @@
 //! `try_read` and `read_or_wait`: copying a match without storing anything in shared memory (rules O1, O3, O4).
 //!
-//! A reader notes the stripe's sequence, finds and copies, and checks that the sequence is the same and
+//! A reader notes the partition's sequence, finds and copies, and checks that the sequence is the same and
 //! even: then nobody was inside meanwhile and all it saw belongs together. What it sees in a race may be
 //! garbage; views bound every access, walks are bounded by the number of records, and the copy is used
 //! only after the check. After a few failed attempts it takes the lock.
@@ -11,18 +11,18 @@ use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::sink::sink_once;
+use crate::base::visitor::visitor_once;
 use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
-use crate::operations::judged::{self, Verdicts, has_condition};
-use crate::operations::sighting::{self, TRIED_BYTES_MAX};
+use crate::operations::filtered::{self, FilterResults, has_condition};
 use crate::operations::targets::{self, Target};
+use crate::operations::versioned_reference::{self, TRIED_BYTES_MAX};
 use crate::operations::wait::{self, Outcome};
 use crate::operations::{bulk, take};
 use crate::recovery::{enter, sweep};
+use crate::store::partition::{self, HELD, Partition};
 use crate::store::record::{self, ImageBuffer};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{self, Store};
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
@@ -44,7 +44,7 @@ pub(crate) fn try_read<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let mut kinds = Kinds::new();
     if let [one] = template
@@ -54,9 +54,9 @@ pub(crate) fn try_read<R, E: From<Error>>(
             return Ok(store::require_sound(store).map(|()| None)?);
         };
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, Purpose::Read);
-        return read_from(store, shape, &search, (order, Miss::Final), sink);
+        return read_from(store, shape, &search, (order, Miss::Final), visitor);
     }
-    TemplateRef::apart(template, move |template| read_wide(store, template, order, sink))
+    TemplateRef::apart(template, move |template| read_wide(store, template, order, visitor))
 }
 
 /// As [`crate::Engine::read_or_wait`] says.
@@ -65,7 +65,7 @@ pub(crate) fn read_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
     let mut kinds = Kinds::new();
     let read = if let [one] = template
@@ -74,13 +74,13 @@ pub(crate) fn read_or_wait<R, E: From<Error>>(
         match registry::find_shape(engine, &kinds) {
             Some(shape) => {
                 let search = Search::by_key(one.patterns, &kinds, key, engine.seed, Purpose::Read);
-                read_from(engine, shape, &search, (order, Miss::Preliminary), sink)?
+                read_from(engine, shape, &search, (order, Miss::Preliminary), visitor)?
             }
             None => None,
         }
     } else {
         let read =
-            move |template: &[TemplateRef<'_>]| read_wide_or_wait(engine, template, order, sink);
+            move |template: &[TemplateRef<'_>]| read_wide_or_wait(engine, template, order, visitor);
         return TemplateRef::apart(template, read);
     };
     match read {
@@ -97,12 +97,12 @@ fn read_wide_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
     if has_condition(template) {
-        return judged::read_judged_or_wait(engine, template, order, sink);
+        return filtered::read_filtered_or_wait(engine, template, order, visitor);
     }
-    match read_wide(engine, template, order, sink)? {
+    match read_wide(engine, template, order, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
         None => Ok(Outcome::Waits(wait::waiter(engine, template, Want::Read)?)),
     }
@@ -114,30 +114,30 @@ fn read_from<R, E: From<Error>>(
     shape: u32,
     search: &Search<'_>,
     (order, miss): (Order, Miss),
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let view = store.memory.view();
-    let stripe = Stripe::of_shape(&view, shape);
+    let partition = Partition::of_shape(&view, shape);
     let random = store::random_for(store, order);
     let mut buffer = ImageBuffer::new();
     for _ in 0..ATTEMPTS {
-        let Some(sequence) = view.begin_read(stripe.scope()) else {
+        let Some(sequence) = view.begin_read(partition.scope()) else {
             std::hint::spin_loop();
             continue;
         };
-        let found = search.pick(&view, stripe, order, random);
-        if stripe::is_behind(stripe) {
+        let found = search.pick(&view, partition, order, random);
+        if partition::is_behind(partition) {
             // What was found may have ended, and what was not may be there.
-            (store.callbacks.catch_up)(store, stripe.scope())?;
+            (store.callbacks.catch_up)(store, partition.scope())?;
             continue;
         }
         let Some(hit) = found.hit else {
-            if view.unchanged(stripe.scope(), sequence) && !view.violated() {
-                if miss == Miss::Final && stripe.page().load(HELD) != 0 {
+            if view.unchanged(partition.scope(), sequence) && !view.violated() {
+                if miss == Miss::Final && partition.page().load(HELD) != 0 {
                     sweep::recall(store)?;
                     break;
                 }
-                take::learn_if(store, found.learn, stripe.scope(), search.key.mask)?;
+                take::learn_if(store, found.learn, partition.scope(), search.key.mask)?;
                 return Ok(None);
             }
             view.forgive();
@@ -146,7 +146,7 @@ fn read_from<R, E: From<Error>>(
         let bytes = record::image_bytes(hit.record.header);
         if bytes > ImageBuffer::SHORT_BYTES {
             // Whether that is its size is known before anything is allocated for it.
-            if !view.unchanged(stripe.scope(), sequence) || view.violated() {
+            if !view.unchanged(partition.scope(), sequence) || view.violated() {
                 view.forgive();
                 continue;
             }
@@ -155,14 +155,14 @@ fn read_from<R, E: From<Error>>(
             }
         }
         let tuple = buffer.copy_sized(&view, hit.record, bytes, search.kinds);
-        if view.unchanged(stripe.scope(), sequence) && !view.violated() {
-            let result = sink(tuple)?;
-            take::learn_if(store, found.learn, stripe.scope(), search.key.mask)?;
+        if view.unchanged(partition.scope(), sequence) && !view.violated() {
+            let result = visitor(tuple)?;
+            take::learn_if(store, found.learn, partition.scope(), search.key.mask)?;
             return Ok(Some(result));
         }
         view.forgive();
     }
-    search.apart(move |search| read_locked(store, shape, search, (order, miss), sink))
+    search.apart(move |search| read_locked(store, shape, search, (order, miss), visitor))
 }
 
 /// Reads under the lock: after lost races, and what is too large to be copied optimistically.
@@ -173,23 +173,23 @@ fn read_locked<R, E: From<Error>>(
     shape: u32,
     search: &Search<'_>,
     (order, miss): (Order, Miss),
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let Some(kinds) = registry::kinds_of(store, &store.memory.view(), shape) else {
         return Err(store::damaged(store, "a shape that was found does not exist").into());
     };
-    let scope = stripe::scope_of(shape);
-    let copy = sighting::copy_match(store, |large| {
+    let scope = partition::scope_of(shape);
+    let copy = versioned_reference::copy_match(store, |large| {
         let mut section = enter::enter(store, scope)?;
-        let stripe = Stripe::of_shape(section.view(), shape);
+        let partition = Partition::of_shape(section.view(), shape);
         let random = store::random_for(store, order);
-        let mut found = search.pick(section.view(), stripe, order, random);
-        if found.hit.is_none() && miss == Miss::Final && stripe.hides_some() {
+        let mut found = search.pick(section.view(), partition, order, random);
+        if found.hit.is_none() && miss == Miss::Final && partition.hides_some() {
             // Known only now, perhaps: locking has undone what a process left here that died inside.
             drop(section);
             sweep::recall(store)?;
             section = enter::enter(store, scope)?;
-            found = search.pick(section.view(), stripe, order, random);
+            found = search.pick(section.view(), partition, order, random);
         }
         let place = found.hit.map(|hit| (shape, hit.record.reference));
         let seen = place.map(|place| large.of(section.view(), place, &kinds));
@@ -198,7 +198,7 @@ fn read_locked<R, E: From<Error>>(
         take::learn_if(store, found.learn, scope, search.key.mask)?;
         Ok(seen)
     })?;
-    copy.map(|copy| sink(copy.view())).transpose()
+    copy.map(|copy| visitor(copy.view())).transpose()
 }
 
 /// Reads from the first shape that has a match; a miss is confirmed as in `take_wide`.
@@ -207,12 +207,18 @@ fn read_wide<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     if has_condition(template) {
-        return judged::read_judged(store, template, order, &mut Verdicts::default(), sink);
+        return filtered::read_filtered(
+            store,
+            template,
+            order,
+            &mut FilterResults::default(),
+            visitor,
+        );
     }
-    let mut pour = sink_once(sink);
+    let mut pour = visitor_once(visitor);
     if matches!(order, Order::Max(_) | Order::Min(_)) {
         return bulk::read_extreme(store, template, order, pour);
     }
@@ -244,15 +250,15 @@ fn read_from_union<R, E: From<Error>>(
     store: &Store,
     target: &Target<'_>,
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let copy = sighting::copy_match(store, |large| {
-        let mut section = enter::enter(store, stripe::scope_of(target.shape))?;
+    let copy = versioned_reference::copy_match(store, |large| {
+        let mut section = enter::enter(store, partition::scope_of(target.shape))?;
         let reference = target.pick(section.view(), order, store::random(store), store.seed);
         let place = (target.shape, reference);
         let seen = (reference != 0).then(|| large.of(section.view(), place, &target.kinds));
         section.commit()?;
         Ok(seen)
     })?;
-    copy.map(|copy| sink(copy.view())).transpose()
+    copy.map(|copy| visitor(copy.view())).transpose()
 }

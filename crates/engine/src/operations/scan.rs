@@ -9,15 +9,15 @@ use tupelo_tuple::{Class, EncodeError, Template, TemplateRef, TupleView};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
-use crate::operations::judged::{self, has_condition};
-use crate::operations::sighting::{self, LargeCopy, Seen};
+use crate::operations::filtered::{self, has_condition};
 use crate::operations::targets::TupleCopy;
+use crate::operations::versioned_reference::{self, LargeCopy, Seen};
 use crate::recovery::{enter, sweep};
+use crate::store::partition::{self, FIRST, Partition};
 use crate::store::record::{self, ImageBuffer, NEXT};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, FIRST, Stripe};
 use crate::store::{self, Store, blocks};
-use crate::time::passage;
+use crate::time::bounded_lock;
 
 /// A walk through the space that holds no lock between its steps. A tuple that is present throughout is
 /// returned exactly once; one that comes or goes meanwhile may be returned or not, but never twice.
@@ -65,12 +65,12 @@ impl Scan {
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says of the first match; the scan then goes on behind it. If it fails on a
-    /// later one, that is the first of the next batch, and shown to the sink again.
+    /// What the memory says, and what `visitor` says of the first match; the scan then goes on behind it. If it fails on a
+    /// later one, that is the first of the next batch, and shown to the visitor again.
     pub fn next_batch<R, E: From<Error>>(
         &mut self,
         at_most: usize,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let at_most = at_most.max(1);
         let mut results = Vec::new();
@@ -82,7 +82,7 @@ impl Scan {
                 }
                 continue;
             }
-            match self.pour_next(results.is_empty(), &mut sink) {
+            match self.pour_next(results.is_empty(), &mut visitor) {
                 Ok(result) => results.extend(result),
                 Err(error) if results.is_empty() => return Err(error),
                 Err(_) => break,
@@ -91,26 +91,30 @@ impl Scan {
         Ok(results)
     }
 
-    /// Gives the next one to `sink`; `None` if it has gone since it was seen, or is no match. What fails on the way stays
-    /// the next one; so does what the sink fails on, unless it is the first of its batch.
+    /// Gives the next one to `visitor`; `None` if it has gone since it was seen, or is no match. What fails on the way stays
+    /// the next one; so does what the visitor fails on, unless it is the first of its batch.
     fn pour_next<R, E: From<Error>>(
         &mut self,
         is_first: bool,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let copy = match self.left.pop_front() {
             None => return Ok(None),
             Some(Seen::Copied(copy)) => copy,
-            Some(Seen::Large(sighting)) => {
-                let copied = sighting::copy_of_sighting(&self.engine, &sighting);
-                let copied = copied.inspect_err(|_| self.left.push_front(Seen::Large(sighting)))?;
+            Some(Seen::Large(versioned_reference)) => {
+                let copied = versioned_reference::copy_of_versioned_reference(
+                    &self.engine,
+                    &versioned_reference,
+                );
+                let copied = copied
+                    .inspect_err(|_| self.left.push_front(Seen::Large(versioned_reference)))?;
                 match copied {
                     Some(copy) if self.is_match(&copy)? => copy,
                     _ => return Ok(None),
                 }
             }
         };
-        let poured = sink(copy.view());
+        let poured = visitor(copy.view());
         if poured.is_err() && !is_first {
             self.left.push_front(Seen::Copied(copy));
         }
@@ -121,7 +125,8 @@ impl Scan {
     fn is_match(&self, copy: &TupleCopy) -> Result<bool, Error> {
         let is_match = |refs: &[TemplateRef<'_>]| {
             fits(refs, copy)
-                && (!has_condition(refs) || judged::verdict(&self.engine, refs, &copy.view()))
+                && (!has_condition(refs)
+                    || filtered::filter_result(&self.engine, refs, &copy.view()))
         };
         self.template.with_refs(is_match).map_err(no_template)
     }
@@ -143,14 +148,14 @@ impl Scan {
         let Some(kinds) = self.next_shape(store, template) else {
             return store::require_sound(store).map(|()| false);
         };
-        let scope = stripe::scope_of(self.shape);
-        if self.comparison.is_some() && !passage::is_passable(store, scope)? {
+        let scope = partition::scope_of(self.shape);
+        if self.comparison.is_some() && !bounded_lock::is_passable(store, scope)? {
             (self.shape, self.last) = (self.shape + 1, None);
             return Ok(true);
         }
         let mut section = enter::enter(store, scope)?;
-        let stripe = Stripe::of_shape(section.view(), self.shape);
-        if self.comparison.is_none() && self.last.is_none() && stripe.hides_some() {
+        let partition = Partition::of_shape(section.view(), self.shape);
+        if self.comparison.is_none() && self.last.is_none() && partition.hides_some() {
             drop(section);
             sweep::recall(store)?;
             section = enter::enter(store, scope)?;
@@ -160,7 +165,7 @@ impl Scan {
         drop(section);
         if has_condition(template) {
             seen.retain(|seen| match seen {
-                Seen::Copied(copy) => judged::verdict(store, template, &copy.view()),
+                Seen::Copied(copy) => filtered::filter_result(store, template, &copy.view()),
                 Seen::Large(_) => true,
             });
         }
@@ -183,7 +188,7 @@ impl Scan {
             Some(of) => (of.image_bytes_max, LargeCopy::AtOnce),
             None => (usize::MAX, LargeCopy::Afterwards(ImageBuffer::SHORT_BYTES)),
         };
-        let mut at = self.resume(view, Stripe::of_shape(view, self.shape));
+        let mut at = self.resume(view, Partition::of_shape(view, self.shape));
         let mut seen = VecDeque::new();
         for _ in 0..STEP_RECORDS {
             if at == 0 || seen.len() == at_most {
@@ -223,16 +228,16 @@ impl Scan {
     }
 
     /// The first record behind the last one that was looked at.
-    fn resume(&self, view: &View<'_>, stripe: Stripe<'_>) -> u32 {
-        let first = stripe.page().load(FIRST);
+    fn resume(&self, view: &View<'_>, partition: Partition<'_>) -> u32 {
+        let first = partition.page().load(FIRST);
         let Some((reference, sequence)) = self.last else { return first };
         let sequence_of = |reference| record::header(view, reference).load64(record::SEQUENCE);
-        if is_listed(view, &self.engine.layout, stripe, (reference, sequence)) {
+        if is_listed(view, &self.engine.layout, partition, (reference, sequence)) {
             return record::header(view, reference).load(NEXT);
         }
         // It was taken: find the place again by its number.
         let mut at = first;
-        for _ in 0..=stripe.steps_max(view) {
+        for _ in 0..=partition.steps_max(view) {
             if at == 0 || sequence_of(at) > sequence {
                 return at;
             }
@@ -256,10 +261,10 @@ fn no_template(error: EncodeError) -> Error {
 pub(crate) fn is_listed(
     view: &View<'_>,
     layout: &Layout,
-    stripe: Stripe<'_>,
+    partition: Partition<'_>,
     (reference, sequence): (u32, u64),
 ) -> bool {
-    if !blocks::begins_at(view, layout, stripe, reference) {
+    if !blocks::begins_at(view, layout, partition, reference) {
         return false;
     }
     let block = blocks::start(view, reference);

@@ -7,20 +7,20 @@ use tupelo_tuple::{Kind, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::sink::sink_once;
+use crate::base::visitor::visitor_once;
 use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose, Search};
 use crate::index::links;
 use crate::journal;
 use crate::operations::bulk;
-use crate::operations::judged::{self, Verdicts, has_condition};
+use crate::operations::filtered::{self, FilterResults, has_condition};
 use crate::operations::targets::{self, Target};
 use crate::operations::wait::{self, Outcome};
 use crate::recovery::{abandoned, enter, held, learning, provide, sweep};
-use crate::store::flight::Flight;
+use crate::store::in_flight::InFlight;
+use crate::store::partition::{self, HELD, Partition, count_take};
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe, count_take};
 use crate::store::{self, Store};
 use crate::waiters::chain;
 use crate::waiters::deliver::{self, Delivery};
@@ -32,7 +32,7 @@ pub(crate) fn try_take<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let mut kinds = Kinds::new();
     if let [one] = template
@@ -42,9 +42,9 @@ pub(crate) fn try_take<R, E: From<Error>>(
             return Ok(store::require_sound(store).map(|()| None)?);
         };
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, Purpose::Take);
-        return take_from(store, shape, &search, order, sink);
+        return take_from(store, shape, &search, order, visitor);
     }
-    TemplateRef::apart(template, move |template| take_wide(store, template, order, sink))
+    TemplateRef::apart(template, move |template| take_wide(store, template, order, visitor))
 }
 
 /// As [`crate::Engine::take_or_wait`] says.
@@ -53,7 +53,7 @@ pub(crate) fn take_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
     let mut kinds = Kinds::new();
     if let [one] = template
@@ -65,9 +65,11 @@ pub(crate) fn take_or_wait<R, E: From<Error>>(
             return Ok(Outcome::Waits(TemplateRef::apart(template, waiter)?));
         };
         let search = Search::by_key(one.patterns, &kinds, key, engine.seed, Purpose::Take);
-        return take_or_wait_at(engine, shape, &search, order, sink);
+        return take_or_wait_at(engine, shape, &search, order, visitor);
     }
-    TemplateRef::apart(template, move |template| take_wide_or_wait(engine, template, order, sink))
+    TemplateRef::apart(template, move |template| {
+        take_wide_or_wait(engine, template, order, visitor)
+    })
 }
 
 /// As [`crate::Engine::take_or_wait`], whatever the template.
@@ -76,92 +78,92 @@ fn take_wide_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
     if has_condition(template) {
-        return judged::take_judged_or_wait(engine, template, order, sink);
+        return filtered::take_filtered_or_wait(engine, template, order, visitor);
     }
-    match take_wide(engine, template, order, sink)? {
+    match take_wide(engine, template, order, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
         None => Ok(Outcome::Waits(wait::waiter(engine, template, Want::Take)?)),
     }
 }
 
-/// Takes from one stripe, or gets in line there.
+/// Takes from one partition, or gets in line there.
 #[inline]
 fn take_or_wait_at<R, E: From<Error>>(
     engine: &Arc<Engine>,
     shape: u32,
     search: &Search<'_>,
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
-    let (section, stripe) = enter::enter_stripe(engine, shape)?;
-    let found = search.pick(section.view(), stripe, order, store::random_for(engine, order));
+    let (section, partition) = enter::enter_partition(engine, shape)?;
+    let found = search.pick(section.view(), partition, order, store::random_for(engine, order));
     if let Some(hit) = found.hit {
-        return take_hit(engine, section, stripe, search, (hit, found.learn), sink)
+        return take_hit(engine, section, partition, search, (hit, found.learn), visitor)
             .map(Outcome::Done);
     }
-    let waiter = search.apart(move |search| wait::wait_in(engine, section, stripe, search))?;
-    learn_if(engine, found.learn, stripe.scope(), search.key.mask)?;
+    let waiter = search.apart(move |search| wait::wait_in(engine, section, partition, search))?;
+    learn_if(engine, found.learn, partition.scope(), search.key.mask)?;
     Ok(Outcome::Waits(waiter))
 }
 
-/// Takes from one stripe.
+/// Takes from one partition.
 #[inline(always)]
 fn take_from<R, E: From<Error>>(
     store: &Store,
     shape: u32,
     search: &Search<'_>,
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let (section, stripe) = enter::enter_stripe(store, shape)?;
-    let found = search.pick(section.view(), stripe, order, store::random_for(store, order));
+    let (section, partition) = enter::enter_partition(store, shape)?;
+    let found = search.pick(section.view(), partition, order, store::random_for(store, order));
     let Some(hit) = found.hit else {
-        let somebody_holds = stripe.hides_some();
+        let somebody_holds = partition.hides_some();
         section.finish().map_err(Error::from)?;
         sweep::see_to_crowd(store);
         if somebody_holds {
-            return search.apart(move |search| take_recalled(store, shape, search, order, sink));
+            return search.apart(move |search| take_recalled(store, shape, search, order, visitor));
         }
-        return Ok(learn_if(store, found.learn, stripe.scope(), search.key.mask).map(|()| None)?);
+        return Ok(learn_if(store, found.learn, partition.scope(), search.key.mask).map(|()| None)?);
     };
-    take_hit(store, section, stripe, search, (hit, found.learn), sink).map(Some)
+    take_hit(store, section, partition, search, (hit, found.learn), visitor).map(Some)
 }
 
-/// Takes what a search has found in the stripe of `section`; `learn` says what else it has shown.
+/// Takes what a search has found in the partition of `section`; `learn` says what else it has shown.
 #[inline(always)]
 fn take_hit<'m, R, E: From<Error>>(
     store: &'m Store,
     mut section: Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     search: &Search<'_>,
     (hit, learn): (Hit<'m>, bool),
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
-    let scope = stripe.scope();
+    let scope = partition.scope();
     // Who is told of it may need room first: then the tuple is held until there is.
     if record::must_be_held(hit.record.header, search.is_refusable)
-        || chain::watching_removals(&section, stripe)
+        || chain::watching_removals(&section, partition)
         || store.journal.is_on()
     {
         // Not the search itself: it would have to be in memory then, for every take.
         let kinds = (search.kinds, search.is_refusable);
-        let result = take_hit_told(store, section, stripe, kinds, hit, sink);
+        let result = take_hit_told(store, section, partition, kinds, hit, visitor);
         // It is taken: that an index could not be had must not lose it.
         let _ = learn_if(store, learn, scope, search.key.mask);
         return result;
     }
     let mut buffer = ImageBuffer::new();
     let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
-    links::unlink_and_free(store, &mut section, stripe, hit)?;
-    count_take(stripe);
+    links::unlink_and_free(store, &mut section, partition, hit)?;
+    count_take(partition);
     section.finish().map_err(Error::from)?;
     sweep::see_to_crowd(store);
     // As above.
     let _ = learn_if(store, learn, scope, search.key.mask);
-    sink(tuple)
+    visitor(tuple)
 }
 
 /// As [`take_hit`], of what somebody is told of: at once, if only the journal is, and has room.
@@ -170,29 +172,29 @@ fn take_hit<'m, R, E: From<Error>>(
 fn take_hit_told<'m, R, E: From<Error>>(
     store: &'m Store,
     mut section: Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (kinds, is_refusable): (&[Kind], bool),
     hit: Hit<'m>,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
     if record::must_be_held(hit.record.header, is_refusable)
-        || chain::watching_removals(&section, stripe)
+        || chain::watching_removals(&section, partition)
         || !journal::has_room_for_take(store, section.view())
     {
         let reference = hit.record.reference;
-        return take_held(store, section, stripe, reference, kinds, sink);
+        return take_held(store, section, partition, reference, kinds, visitor);
     }
     let mut buffer = ImageBuffer::new();
     let tuple = buffer.copy_of(section.view(), hit.record, kinds);
-    links::unlink_found(&mut section, stripe, hit);
-    free_told(store, &mut section, stripe, hit.record)?;
+    links::unlink_found(&mut section, partition, hit);
+    free_told(store, &mut section, partition, hit.record)?;
     journal::commit_take(store, &mut section)?;
     drop(section);
     sweep::see_to_crowd(store);
-    sink(tuple)
+    visitor(tuple)
 }
 
-/// Takes from one stripe after what the dead held has come back to it. Apart, so that the first attempt is
+/// Takes from one partition after what the dead held has come back to it. Apart, so that the first attempt is
 /// no loop, before which the compiler would put what only the second needs.
 #[cold]
 #[inline(never)]
@@ -201,34 +203,34 @@ fn take_recalled<R, E: From<Error>>(
     shape: u32,
     search: &Search<'_>,
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     sweep::recall(store)?;
-    let section = enter::enter(store, stripe::scope_of(shape))?;
-    let stripe = Stripe::of_shape(section.view(), shape);
-    let found = search.pick(section.view(), stripe, order, store::random(store));
-    let learn = || learn_if(store, found.learn, stripe.scope(), search.key.mask);
+    let section = enter::enter(store, partition::scope_of(shape))?;
+    let partition = Partition::of_shape(section.view(), shape);
+    let found = search.pick(section.view(), partition, order, store::random(store));
+    let learn = || learn_if(store, found.learn, partition.scope(), search.key.mask);
     if found.reference() == 0 {
         section.finish().map_err(Error::from)?;
         return Ok(learn().map(|()| None)?);
     }
-    let result = take_held(store, section, stripe, found.reference(), search.kinds, sink);
+    let result = take_held(store, section, partition, found.reference(), search.kinds, visitor);
     let _ = learn();
     result.map(Some)
 }
 
-/// Takes a record out of its stripe and frees it.
+/// Takes a record out of its partition and frees it.
 #[inline]
 pub(crate) fn remove<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let record = record::at(section.view(), reference);
-    links::unlink_found(section, stripe, Hit { record, place: None });
-    free_taken(store, section, stripe, record, kinds)
+    links::unlink_found(section, partition, Hit { record, place: None });
+    free_taken(store, section, partition, record, kinds)
 }
 
 /// Frees a record that was taken out of every list.
@@ -236,13 +238,13 @@ pub(crate) fn remove<'m>(
 pub(crate) fn free_taken<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let taken = (record.reference, EventKind::Take);
-    let told = deliver::told_of_removal(store, section, stripe, taken, kinds)?;
-    free_told(store, section, stripe, record)?;
+    let told = deliver::told_of_removal(store, section, partition, taken, kinds)?;
+    free_told(store, section, partition, record)?;
     Ok(told)
 }
 
@@ -251,11 +253,11 @@ pub(crate) fn free_taken<'m>(
 pub(crate) fn free_told<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<(), Error> {
-    links::free_tuple(store, section, stripe, record)?;
-    count_take(stripe);
+    links::free_tuple(store, section, partition, record)?;
+    count_take(partition);
     Ok(())
 }
 
@@ -264,38 +266,38 @@ pub(crate) fn learn_if(store: &Store, learn: bool, scope: u32, mask: u32) -> Res
     if learn { learning::learn(store, scope, mask) } else { Ok(()) }
 }
 
-/// Takes a record out of its stripe, lets the sink read it where it lies, and frees it; or puts it back
-/// if the sink fails.
+/// Takes a record out of its partition, lets the visitor read it where it lies, and frees it; or puts it back
+/// if the visitor fails.
 #[cold]
 #[inline(never)]
 fn take_held<'m, R, E: From<Error>>(
     store: &'m Store,
     mut section: Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
-    let flight = take_in_hand(&mut section, stripe, reference)?;
+    let in_flight = take_in_hand(&mut section, partition, reference)?;
     section.commit().map_err(Error::from)?;
     drop(section);
-    pour(store, stripe.scope(), reference, (&flight, false), kinds, sink)
+    pour(store, partition.scope(), reference, (&in_flight, false), kinds, visitor)
 }
 
-/// Gives a record that this thread holds to `sink`, then frees it, or puts it back if the sink fails and
+/// Gives a record that this thread holds to `visitor`, then frees it, or puts it back if the visitor fails and
 /// it is no `copy`.
 pub(crate) fn pour<R, E: From<Error>>(
     store: &Store,
     scope: u32,
     reference: u32,
-    (flight, copy): (&Flight, bool),
+    (in_flight, copy): (&InFlight, bool),
     kinds: &[Kind],
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
     let result = {
         let view = store.memory.view();
         let (shape, _) = record::shape_of(record::header(&view, reference));
-        sink(
+        visitor(
             record::in_place(&view, reference, kinds)
                 .of_class(registry::class_of(store, &view, shape)),
         )
@@ -303,17 +305,17 @@ pub(crate) fn pour<R, E: From<Error>>(
     let goes_back = result.is_err() && !copy;
     let settled = provide::retry(store, || {
         let mut section = Section::enter(&store.memory, scope)?;
-        let stripe = Stripe::of_scope(section.view(), scope);
-        flight.end(&mut section);
+        let partition = Partition::of_scope(section.view(), scope);
+        in_flight.end(&mut section);
         let delivery = if goes_back {
-            held::give_back(store, &mut section, stripe, (reference, Happening::Unheard), kinds)?
+            held::give_back(store, &mut section, partition, (reference, Happening::Unheard), kinds)?
         } else {
-            held::free_held(store, &mut section, stripe, reference, kinds, !copy)?
+            held::free_held(store, &mut section, partition, reference, kinds, !copy)?
         };
         journal::commit(store, &mut section)?;
         Ok(delivery)
     });
-    let delivery = settled.inspect_err(|_| abandoned::abandon_flight(store, flight))?;
+    let delivery = settled.inspect_err(|_| abandoned::abandon_in_flight(store, in_flight))?;
     delivery.wake(store);
     result
 }
@@ -327,12 +329,18 @@ fn take_wide<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     if has_condition(template) {
-        return judged::take_judged(store, template, order, &mut Verdicts::default(), sink);
+        return filtered::take_filtered(
+            store,
+            template,
+            order,
+            &mut FilterResults::default(),
+            visitor,
+        );
     }
-    let mut pour = sink_once(sink);
+    let mut pour = visitor_once(visitor);
     if matches!(order, Order::Max(_) | Order::Min(_)) {
         // Values compare across shapes: an int with a float.
         return bulk::take_extreme(store, template, order, pour);
@@ -364,27 +372,27 @@ fn take_from_union<R, E: From<Error>>(
     store: &Store,
     target: &Target<'_>,
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let mut section = enter::enter(store, stripe::scope_of(target.shape))?;
-    let stripe = Stripe::of_shape(section.view(), target.shape);
+    let mut section = enter::enter(store, partition::scope_of(target.shape))?;
+    let partition = Partition::of_shape(section.view(), target.shape);
     let reference = target.pick(section.view(), order, store::random(store), store.seed);
     if reference == 0 {
         section.commit().map_err(Error::from)?;
         return Ok(None);
     }
-    take_held(store, section, stripe, reference, target.kinds.as_slice(), sink).map(Some)
+    take_held(store, section, partition, reference, target.kinds.as_slice(), visitor).map(Some)
 }
 
-/// Takes a record out of its stripe, which the section holds, into the hands of this thread.
+/// Takes a record out of its partition, which the section holds, into the hands of this thread.
 pub(crate) fn take_in_hand<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
-) -> Result<Flight, Error> {
+) -> Result<InFlight, Error> {
     // Counted in the new place first: at no moment does the space seem to have room (`count::tuples`).
-    section.add(stripe.page(), HELD, 1);
-    links::unlink(section, stripe, reference);
+    section.add(partition.page(), HELD, 1);
+    links::unlink(section, partition, reference);
     links::hold(section, reference, record::TAKEN);
-    Flight::begin(section, reference)
+    InFlight::begin(section, reference)
 }

@@ -1,8 +1,8 @@
 //! `take_all`, `take_many`: removing the matches of one moment (rule O6), each once somebody can represent it (V3).
 //!
-//! Every language can represent most kinds: such tuples are removed and then given to the sink. If a language may not
-//! represent a kind, or a tuple is large, the sink gets copies first. The accepted tuples are removed, if they are
-//! still the tuples to be removed by then; if not, the sink gets the others as well. So a refusal finds everything
+//! Every language can represent most kinds: such tuples are removed and then given to the visitor. If a language may not
+//! represent a kind, or a tuple is large, the visitor gets copies first. The accepted tuples are removed, if they are
+//! still the tuples to be removed by then; if not, the visitor gets the others as well. So a refusal finds everything
 //! where it was, with its age and place, and no tuple was held meanwhile.
 
 use tupelo_shm::{Section, View};
@@ -23,7 +23,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The tuple at `reference`, of a shape whose stripe is locked.
+    /// The tuple at `reference`, of a shape whose partition is locked.
     pub(crate) fn of(view: &View<'_>, target: &Target<'_>, reference: u32) -> Self {
         let sequence = record::header(view, reference).load64(record::SEQUENCE);
         Self { shape: target.shape, sequence }
@@ -34,11 +34,11 @@ impl Identity {
 enum Look {
     /// There are too few.
     TooFew,
-    /// These were removed, and this is what the sink made of them.
+    /// These were removed, and this is what the visitor made of them.
     Removed(Vec<TupleCopy>, Delivery),
-    /// These were removed, all of which the sink had accepted.
+    /// These were removed, all of which the visitor had accepted.
     Confirmed(Vec<Identity>, Delivery),
-    /// Nothing was removed: the sink has not seen these.
+    /// Nothing was removed: the visitor has not seen these.
     Unseen(Vec<(Identity, TupleCopy)>),
 }
 
@@ -47,9 +47,9 @@ pub(crate) fn take_all<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     limit: Option<usize>,
-    sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {
-    let taken = try_take_many(store, template, 0, limit.unwrap_or(usize::MAX), sink)?;
+    let taken = try_take_many(store, template, 0, limit.unwrap_or(usize::MAX), visitor)?;
     Ok(taken.unwrap_or_default())
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn try_take_many<R, E: From<Error>>(
     template: &[TemplateRef<'_>],
     at_least: usize,
     at_most: usize,
-    mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<Vec<R>>, E> {
     let mut accepted: Vec<(Identity, R)> = Vec::new();
     loop {
@@ -75,7 +75,7 @@ pub(crate) fn try_take_many<R, E: From<Error>>(
             Look::TooFew => return Ok((at_least == 0).then(Vec::new)),
             Look::Unseen(copies) => {
                 for (identity, copy) in copies {
-                    accepted.push((identity, sink(copy.view())?));
+                    accepted.push((identity, visitor(copy.view())?));
                 }
             }
             Look::Confirmed(identities, wakes) => {
@@ -84,7 +84,7 @@ pub(crate) fn try_take_many<R, E: From<Error>>(
             }
             Look::Removed(copies, wakes) => {
                 wakes.wake(store);
-                let results = pour(&copies, sink);
+                let results = pour(&copies, visitor);
                 if results.is_err() {
                     bulk::put_copies(store, &copies)?;
                 }
@@ -94,7 +94,7 @@ pub(crate) fn try_take_many<R, E: From<Error>>(
     }
 }
 
-/// Removes all matches, unless one has a field that the sink may refuse, and has not been `seen`.
+/// Removes all matches, unless one has a field that the visitor may refuse, and has not been `seen`.
 fn remove_seen<'m>(
     store: &'m Store,
     section: &mut Section<'m>,

@@ -9,13 +9,13 @@ use tupelo_tuple::{PatternRef, TemplateRef, TupleView, image};
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::find::{Found, Order, Purpose, Search, chosen, extreme};
-use crate::operations::judged::{OfShape, Verdicts};
+use crate::operations::filtered::{FilterResults, OfShape};
 use crate::recovery::quota::{self, Places};
 use crate::store::incoming::Incoming;
+use crate::store::partition::{self, HELD, Partition};
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe};
-use crate::store::{Store, flight, step};
+use crate::store::{Store, in_flight, step};
 use crate::time::list::{self, List};
 use crate::waiters::patience;
 
@@ -25,7 +25,7 @@ pub(crate) struct Target<'t> {
     pub(crate) kinds: Kinds,
     pub(crate) purpose: Purpose,
     /// Which of the tuples that fit are matches, if the template has a condition.
-    pub(crate) verdicts: Option<&'t OfShape>,
+    pub(crate) filter_results: Option<&'t OfShape>,
     /// Their patterns, field by field.
     alternatives: Vec<Patterns<'t>>,
 }
@@ -38,17 +38,17 @@ pub(crate) struct Targets<'t> {
 }
 
 impl Target<'_> {
-    /// The matches in the stripe, oldest first, each once.
+    /// The matches in the partition, oldest first, each once.
     pub(crate) fn matches(&self, view: &View<'_>, seed: u64) -> Vec<u32> {
         self.first_matches(view, seed, usize::MAX)
     }
 
     /// The oldest of them, `at_most` so many: no more are looked at than that takes.
     pub(crate) fn first_matches(&self, view: &View<'_>, seed: u64, at_most: usize) -> Vec<u32> {
-        let stripe = Stripe::of_shape(view, self.shape);
+        let partition = Partition::of_shape(view, self.shape);
         let of = |patterns: &[PatternRef<'_>]| -> Vec<u32> {
             Search::new(patterns, &self.kinds, seed, self.purpose)
-                .matches(view, stripe)
+                .matches(view, partition)
                 .filter(|reference| self.admits(view, *reference))
                 .take(at_most)
                 .collect()
@@ -61,7 +61,7 @@ impl Target<'_> {
 
     /// Whether a record that fits is a match as far as the condition says, if there is one.
     pub(crate) fn admits(&self, view: &View<'_>, reference: u32) -> bool {
-        self.verdicts.is_none_or(|verdicts| verdicts.admits(view, reference))
+        self.filter_results.is_none_or(|filter_results| filter_results.admits(view, reference))
     }
 
     /// The oldest match, or the youngest; `None` if there is none.
@@ -79,13 +79,13 @@ impl Target<'_> {
         (backward, behind): (bool, Option<u32>),
         mut visit: impl FnMut(u32, bool) -> bool,
     ) {
-        let stripe = Stripe::of_shape(view, self.shape);
+        let partition = Partition::of_shape(view, self.shape);
         let passed_over = |reference| self.purpose.passes_over(record::header(view, reference));
         if let [one] = &self.alternatives[..] {
             let search = Search::new(one, &self.kinds, seed, Purpose::Read);
             let mut walk = match behind {
-                Some(reference) => search.candidates_behind(view, stripe, reference),
-                None => search.candidates(view, stripe, backward),
+                Some(reference) => search.candidates_behind(view, partition, reference),
+                None => search.candidates(view, partition, backward),
             };
             walk.all(|reference| {
                 let fits = search.accepts(view, record::at(view, reference));
@@ -94,7 +94,9 @@ impl Target<'_> {
             return;
         }
         let all = self.merged(view, usize::MAX, |patterns| {
-            Search::new(patterns, &self.kinds, seed, Purpose::Read).matches(view, stripe).collect()
+            Search::new(patterns, &self.kinds, seed, Purpose::Read)
+                .matches(view, partition)
+                .collect()
         });
         let in_order: Box<dyn Iterator<Item = u32>> =
             if backward { Box::new(all.into_iter().rev()) } else { Box::new(all.into_iter()) };
@@ -126,7 +128,7 @@ impl Target<'_> {
 
     /// The search for the only alternative; `None` if there are several, or there is a condition.
     pub(crate) fn search(&self, seed: u64) -> Option<Search<'_>> {
-        if self.verdicts.is_some() {
+        if self.filter_results.is_some() {
             return None;
         }
         let [one] = &self.alternatives[..] else { return None };
@@ -142,7 +144,7 @@ impl Target<'_> {
         seed: u64,
     ) -> Found<'m> {
         match self.search(seed) {
-            Some(search) => search.pick(view, Stripe::of_shape(view, self.shape), order, random),
+            Some(search) => search.pick(view, Partition::of_shape(view, self.shape), order, random),
             None => Found::at(view, self.pick(view, order, random, seed), false),
         }
     }
@@ -151,7 +153,7 @@ impl Target<'_> {
     pub(crate) fn pick(&self, view: &View<'_>, order: Order, random: u64, seed: u64) -> u32 {
         if let Some(search) = self.search(seed) {
             return search
-                .pick(view, Stripe::of_shape(view, self.shape), order, random)
+                .pick(view, Partition::of_shape(view, self.shape), order, random)
                 .reference();
         }
         let all = self.matches(view, seed);
@@ -208,7 +210,7 @@ impl<'t> Deref for Patterns<'t> {
     }
 }
 
-/// A copy of a tuple: what bulk operations carry from the critical section to the sink.
+/// A copy of a tuple: what bulk operations carry from the critical section to the visitor.
 pub(crate) struct TupleCopy {
     kinds: Kinds,
     image: Image,
@@ -254,7 +256,7 @@ impl TupleCopy {
     }
 }
 
-/// Room for a copy of a tuple on its way from the critical section to the sink, which is allocated only for a large one.
+/// Room for a copy of a tuple on its way from the critical section to the visitor, which is allocated only for a large one.
 pub(crate) struct TupleBuffer {
     kinds: Kinds,
     image: ImageBuffer,
@@ -316,15 +318,15 @@ pub(crate) fn targets<'t>(
     template: &'t [TemplateRef<'t>],
     purpose: Purpose,
 ) -> Targets<'t> {
-    targets_judged(store, template, purpose, &NO_VERDICTS)
+    targets_filtered(store, template, purpose, &NO_FILTER_RESULTS)
 }
 
 /// As [`targets`], with what is known of the tuples that fit, if `template` has a condition.
-pub(crate) fn targets_judged<'t>(
+pub(crate) fn targets_filtered<'t>(
     store: &Store,
     template: &'t [TemplateRef<'t>],
     purpose: Purpose,
-    verdicts: &'t Verdicts,
+    filter_results: &'t FilterResults,
 ) -> Targets<'t> {
     let view = store.memory.view();
     let shapes = registry::count(&view);
@@ -334,17 +336,18 @@ pub(crate) fn targets_judged<'t>(
     for (alternative, shape) in pairs {
         if let Some(last) = all.last_mut().filter(|last| last.shape == shape) {
             last.alternatives.extend(Patterns::of(alternative, &last.kinds));
-            last.verdicts = last.verdicts.or(alternative.condition.map(|_| verdicts.of(shape)));
+            last.filter_results =
+                last.filter_results.or(alternative.condition.map(|_| filter_results.of(shape)));
         } else if let Some(kinds) = registry::kinds_of(store, &view, shape) {
             let alternatives = Patterns::of(alternative, &kinds).into_iter().collect();
-            let verdicts = alternative.condition.map(|_| verdicts.of(shape));
-            all.push(Target { shape, kinds, purpose, verdicts, alternatives });
+            let filter_results = alternative.condition.map(|_| filter_results.of(shape));
+            all.push(Target { shape, kinds, purpose, filter_results, alternatives });
         }
     }
     Targets { all, shapes }
 }
 
-/// Locks the stripes of `shapes`, ascending, at a moment at which everything due there has happened; `None`
+/// Locks the partitions of `shapes`, ascending, at a moment at which everything due there has happened; `None`
 /// if there are none.
 pub(crate) fn lock_all(
     store: &Store,
@@ -373,15 +376,16 @@ fn lock_all_from<'e, P>(
     let mut others = shapes.clone();
     let Some(first) = others.next() else { return Ok(None) };
     loop {
-        let (mut section, with) = begin(stripe::scope_of(first))?;
+        let (mut section, with) = begin(partition::scope_of(first))?;
         for shape in others.clone() {
-            section.enter_also(stripe::scope_of(shape))?;
+            section.enter_also(partition::scope_of(shape))?;
         }
-        let is_behind = |shape: &u32| stripe::is_behind(Stripe::of_shape(section.view(), *shape));
+        let is_behind =
+            |shape: &u32| partition::is_behind(Partition::of_shape(section.view(), *shape));
         let Some(late) = shapes.clone().find(is_behind) else {
             return Ok(Some((section, with)));
         };
-        let scope = stripe::scope_of(late);
+        let scope = partition::scope_of(late);
         drop(section);
         (store.callbacks.catch_up)(store, scope)?;
     }
@@ -404,7 +408,7 @@ pub(crate) fn lock_to_put(
     Ok((section, places))
 }
 
-/// Locks the stripes of all targets, then the wide waiters.
+/// Locks the partitions of all targets, then the wide waiters.
 pub(crate) fn lock_with_wide<'s>(
     store: &'s Store,
     targets: &Targets<'_>,
@@ -422,30 +426,30 @@ pub(crate) fn outdated(store: &Store, targets: &Targets<'_>) -> bool {
     registry::count(&store.memory.view()) != targets.shapes
 }
 
-/// Whether a match of `target` is held by somebody. The section holds the stripe.
+/// Whether a match of `target` is held by somebody. The section holds the partition.
 pub(crate) fn holds_match(store: &Store, section: &Section<'_>, target: &Target<'_>) -> bool {
     held(store, section, target).into_iter().any(|one| target.admits(section.view(), one))
 }
 
 /// The records whose fields are those of a match of `target` and that somebody holds: handed to a waiter that has not
-/// picked it up, claimed, or in the hands of a take. The section holds the stripe.
+/// picked it up, claimed, or in the hands of a take. The section holds the partition.
 #[cold]
 pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
     let view = section.view();
-    if Stripe::of_shape(view, target.shape).page().load(HELD) == 0 {
+    if Partition::of_shape(view, target.shape).page().load(HELD) == 0 {
         return Vec::new();
     }
     let fits = |reference: &u32| target.fits(view, *reference, store.seed);
     let handed = patience::handed(view, target.shape).map(|(_, reference)| reference);
-    let stripe = Stripe::of_shape(view, target.shape);
+    let partition = Partition::of_shape(view, target.shape);
     let hidden = [List::Claimed, List::Enlisted]
         .into_iter()
-        .flat_map(|list| list::records(view, stripe, list))
+        .flat_map(|list| list::records(view, partition, list))
         .map(|(reference, _)| reference);
     let slots = store.memory.slots();
     let in_hand = slots
         .into_iter()
-        .flat_map(|slot| flight::words().map(move |word| flight::named(slot, word)));
+        .flat_map(|slot| in_flight::words().map(move |word| in_flight::named(slot, word)));
     let in_hand = in_hand.filter(|reference| {
         record::header_of_shape(view, *reference, target.shape)
             .is_some_and(|header| header.load(record::STATE) == record::TAKEN)
@@ -453,5 +457,5 @@ pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) ->
     handed.chain(hidden).chain(in_hand).filter(fits).collect()
 }
 
-/// What is known of tuples where nobody asks for verdicts.
-static NO_VERDICTS: Verdicts = Verdicts::NONE;
+/// What is known of tuples where nobody asks for filter results.
+static NO_FILTER_RESULTS: FilterResults = FilterResults::NONE;

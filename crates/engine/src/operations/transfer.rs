@@ -10,15 +10,15 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::index::find::Purpose;
 use crate::journal;
-use crate::operations::judged::{self, Among, Judged, Verdicts};
+use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Locked, Look};
 use crate::operations::targets::{self, Target, Targets, TupleCopy};
 use crate::operations::{bulk, put, take};
 use crate::recovery::provide::{self, Gathering};
 use crate::recovery::quota::{self, Places};
 use crate::recovery::{full, sweep};
+use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, Stripe};
 use crate::store::{self, Store, step};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::keep;
@@ -127,27 +127,27 @@ fn transfer_at_last(
     template: &[TemplateRef<'_>],
     remove: bool,
 ) -> Result<u64, Error> {
-    judged::judging(store, template, &mut Verdicts::default(), |verdicts| {
-        transfer_judged(store, other, (template, verdicts), remove)
+    filtered::filtering(store, template, &mut FilterResults::default(), |filter_results| {
+        transfer_filtered(store, other, (template, filter_results), remove)
     })
 }
 
-fn transfer_judged(
+fn transfer_filtered(
     store: &Store,
     other: &Store,
-    (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
+    (template, filter_results): (&[TemplateRef<'_>], &FilterResults),
     remove: bool,
-) -> Result<Judged<u64>, Error> {
+) -> Result<Filtered<u64>, Error> {
     let purpose = if remove { Purpose::Take } else { Purpose::Read };
     loop {
-        let targets = || targets::targets_judged(store, template, purpose, verdicts);
+        let targets = || targets::targets_filtered(store, template, purpose, filter_results);
         let lock = |targets: &Targets<'_>| lock_both(store, other, targets).map_err(Failure::from);
         let how = Look { targets, lock, recalls: true };
         let done = moment::at_moment(store, &how, |both, targets| {
-            transfer_once(store, other, both, (targets, verdicts, remove))
+            transfer_once(store, other, both, (targets, filter_results, remove))
         });
         match done {
-            Ok(done) => return Ok(done.unwrap_or(Judged::Done(0))),
+            Ok(done) => return Ok(done.unwrap_or(Filtered::Done(0))),
             Err(Failure { missing: Some(Missing::Source(need)), .. }) => {
                 provide::provide(store, need, Gathering::Waits)?;
             }
@@ -164,11 +164,11 @@ fn transfer_once<'a>(
     store: &'a Store,
     other: &'a Store,
     Both { mut sections, places, known, shapes }: Both<'a>,
-    (targets, verdicts, remove): (&Targets<'_>, &Verdicts, bool),
-) -> Result<Option<Judged<u64>>, Failure> {
+    (targets, filter_results, remove): (&Targets<'_>, &FilterResults, bool),
+) -> Result<Option<Filtered<u64>>, Failure> {
     let [from, into] = &mut sections;
-    if let Some(unknown) = verdicts.missing(store, from, &targets.all, Among::Listed) {
-        return Ok(Some(Judged::Unknown(unknown)));
+    if let Some(unknown) = filter_results.missing(store, from, &targets.all, Among::Listed) {
+        return Ok(Some(Filtered::Unknown(unknown)));
     }
     let new = new_shapes(store, from, targets, &known);
     if !new.is_empty() {
@@ -191,7 +191,7 @@ fn transfer_once<'a>(
     drop(sections);
     removed.wake(store);
     stored.wake(other);
-    Ok(Some(Judged::Done(copies.len() as u64)))
+    Ok(Some(Filtered::Done(copies.len() as u64)))
 }
 
 /// The shapes of matches that the other space does not know, of which `known` are the numbers there. One that nothing
@@ -234,7 +234,7 @@ fn lock_both<'a>(
     Ok(Some(Both { sections, places, known, shapes }))
 }
 
-/// Locks the stripes of `shapes`, and whatever a change in them may need. A section
+/// Locks the partitions of `shapes`, and whatever a change in them may need. A section
 /// over one space asks for the rest when it needs it; one that has locks of another space by then could
 /// wait for somebody who waits for these.
 pub(crate) fn lock_entirely<'s>(store: &'s Store, shapes: &[u32]) -> Result<Section<'s>, Error> {
@@ -266,8 +266,8 @@ fn collect<'m>(
     let shapes = targets.iter().map(|target| target.shape);
     step::count_anew(section, usize::MAX, shapes.filter(|_| remove))?;
     for target in targets {
-        let stripe = Stripe::of_shape(section.view(), target.shape);
-        section.focus(stripe.scope());
+        let partition = Partition::of_shape(section.view(), target.shape);
+        section.focus(partition.scope());
         for reference in target.matches(section.view(), store.seed) {
             step::begin(section)?;
             copies.push(TupleCopy::new(section.view(), reference, target.kinds));
@@ -275,7 +275,7 @@ fn collect<'m>(
                 wakes.join(take::remove(
                     store,
                     section,
-                    stripe,
+                    partition,
                     reference,
                     target.kinds.as_slice(),
                 )?);
@@ -303,13 +303,13 @@ fn store_copies<'m>(
         }
         let shape = registry::shape(store, &incoming.kinds)?;
         step::begin(section)?;
-        section.focus(stripe::scope_of(shape));
+        section.focus(partition::scope_of(shape));
         wakes.join(put::store_tuple(store, section, &incoming, shape)?.0);
     }
     Ok(wakes)
 }
 
-/// Locks what comes behind all stripes.
+/// Locks what comes behind all partitions.
 fn lock_rest<'s>(store: &Store, mut section: Section<'s>) -> Result<Section<'s>, Error> {
     let journal = store.journal.is_on().then_some(head::JOURNAL_SCOPE);
     for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE].into_iter().chain(journal) {

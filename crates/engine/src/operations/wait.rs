@@ -2,10 +2,10 @@
 //! [`crate::operations::wait::finish`], and the line is left in [`crate::operations::wait::leave`].
 
 pub(crate) mod again;
-pub(crate) mod bell;
+pub(crate) mod filtered;
 mod finish;
-pub(crate) mod judged;
 pub(crate) mod leave;
+pub(crate) mod notifier;
 pub(crate) mod room;
 
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::layout::{CELL_BYTES, head};
+use crate::base::layout::{NODE_BYTES, head};
 use crate::base::signal;
 use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
 use crate::index::links;
-use crate::operations::judged::{Verdicts, has_condition};
+use crate::operations::filtered::{FilterResults, has_condition};
 use crate::operations::take;
 use crate::operations::targets::{self, Targets};
 use crate::operations::wait::again::Again;
-use crate::operations::wait::judged::OwnLook;
-use crate::recovery::{abandoned, cell_memory, enter, provide, sweep};
+use crate::operations::wait::filtered::OwnLook;
+use crate::recovery::{abandoned, enter, node_memory, provide, sweep};
+use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, Stripe};
 use crate::store::{self, key};
 use crate::waiters::events::ring::Ring;
 use crate::waiters::patience::{self, Patience};
 use crate::waiters::{
-    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, cell, cells, chain, deliver, keep, spin, stored,
+    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, chain, deliver, keep, node, nodes, spin, stored,
     wake,
 };
 
@@ -100,22 +100,27 @@ pub(crate) fn waiter_for(
     patience: Option<Patience>,
 ) -> Result<Waiter, Error> {
     if has_condition(template) {
-        return judged::judged_waiter(engine, template, (want, patience), Verdicts::default());
+        return filtered::filtered_waiter(
+            engine,
+            template,
+            (want, patience),
+            FilterResults::default(),
+        );
     }
     waiter_with(engine, template, (want, patience), |_| Ok(()))
 }
 
-/// As [`crate::Engine::waiter`]; `prepare` makes its cell ready for others to find.
+/// As [`crate::Engine::waiter`]; `prepare` makes its wait node ready for others to find.
 pub(crate) fn waiter_with(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     (want, patience): (Want, Option<Patience>),
     prepare: impl FnOnce(u32) -> Result<(), Error>,
 ) -> Result<Waiter, Error> {
-    let mut waiter = waiter_in(engine, cell_memory::claim_cell(engine)?, want);
-    cell_memory::store_template(engine, waiter.cell(), template)?;
+    let mut waiter = waiter_in(engine, node_memory::claim_node(engine)?, want);
+    node_memory::store_template(engine, waiter.node(), template)?;
     if let Some(patience) = patience {
-        patience::write(waiter.cell(), patience);
+        patience::write(waiter.node(), patience);
         waiter.again = Again::new(template)?;
     }
     prepare(waiter.number)?;
@@ -127,40 +132,40 @@ pub(crate) fn waiter_with(
     Ok(waiter)
 }
 
-/// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
+/// A waiter in a wait node that was got for it, not in line yet. Dropped, it gives the wait node back.
 fn waiter_in(engine: &Arc<Engine>, number: u32, want: Want) -> Waiter {
     let engine = Arc::clone(engine);
     let fork_generation = fork_generation();
     let [done, has_ended] = [false; 2].map(AtomicBool::new);
     let (own_look, again) = (None, None);
     let waiter = Waiter { engine, number, want, done, has_ended, fork_generation, own_look, again };
-    waiter.cell().init(WANT, want.number());
-    waiter.cell().init64(TICKET, store::next_ticket(&waiter.engine));
+    waiter.node().init(WANT, want.number());
+    waiter.node().init64(TICKET, store::next_ticket(&waiter.engine));
     waiter
 }
 
-/// Gets in line to take a match of `template`. The stripe of `section` has none. This happens in the same section if a
-/// cell is at hand and the template is short, as for callers that wait often and briefly.
+/// Gets in line to take a match of `template`. The partition of `section` has none. This happens in the same section if a
+/// wait node is at hand and the template is short, as for callers that wait often and briefly.
 pub(crate) fn wait_in<'m>(
     engine: &'m Arc<Engine>,
     mut section: Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     search: &Search<'_>,
 ) -> Result<Waiter, Error> {
     let template = &TemplateRef::new(search.patterns);
-    let number = chain::has_table(stripe).then(|| cells::spare_cell(engine)).flatten();
+    let number = chain::has_table(partition).then(|| nodes::spare_node(engine)).flatten();
     let own = number.map(|number| waiter_in(engine, number, Want::Take));
     let Some(own) = own else {
         section.finish()?;
         return waiter(engine, std::slice::from_ref(template), Want::Take);
     };
-    if !stored::store_actuals(section.view(), own.cell(), template) {
+    if !stored::store_actuals(section.view(), own.node(), template) {
         section.finish()?;
-        // Only now: it may need a lock to give its cell back.
+        // Only now: it may need a lock to give its wait node back.
         drop(own);
         return waiter(engine, std::slice::from_ref(template), Want::Take);
     }
-    let filed = own.file_in(&mut section, stripe, search);
+    let filed = own.file_in(&mut section, partition, search);
     let filed = filed.and_then(|()| Ok(section.finish()?));
     filed.map(|()| own)
 }
@@ -181,47 +186,47 @@ impl Waiter {
     fn register(&self, template: &TemplateRef<'_>, kinds: &Kinds) -> Result<(), Error> {
         let engine = &*self.engine;
         let shape = registry::shape(engine, kinds)?;
-        let scope = stripe::scope_of(shape);
+        let scope = partition::scope_of(shape);
         let search = Search::new(template.patterns, kinds, engine.seed, self.purpose());
         let learn = provide::retry(engine, || {
             let mut section = enter::enter(engine, scope)?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            let learn = self.register_in(&mut section, stripe, &search)?;
+            let partition = Partition::of_shape(section.view(), shape);
+            let learn = self.register_in(&mut section, partition, &search)?;
             section.commit()?;
             Ok(learn)
         })?;
         take::learn_if(engine, learn, scope, search.key.mask)
     }
 
-    /// Takes what there is, or links the cell: in one section, so no put comes between. Returns whether the
+    /// Takes what there is, or links the wait node: in one section, so no put comes between. Returns whether the
     /// search has shown that an index pays.
     fn register_in<'m>(
         &'m self,
         section: &mut Section<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         search: &Search<'_>,
     ) -> Result<bool, Error> {
         if self.wants_tuple() {
-            let found = search.pick(section.view(), stripe, Order::Fifo, 0);
+            let found = search.pick(section.view(), partition, Order::Fifo, 0);
             if let Some(hit) = found.hit {
-                self.cell().init(SCOPE, stripe.scope());
-                self.accept(section, stripe, hit.record.reference)?;
+                self.node().init(SCOPE, partition.scope());
+                self.accept(section, partition, hit.record.reference)?;
                 return Ok(found.learn);
             }
         }
-        self.file_in(section, stripe, search)?;
+        self.file_in(section, partition, search)?;
         Ok(false)
     }
 
-    /// Links the cell.
+    /// Links the wait node.
     fn file_in<'m>(
         &self,
         section: &mut Section<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         search: &Search<'_>,
     ) -> Result<(), Error> {
         let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
-        chain::file(&self.engine, section, stripe, self.number, search.key.mask, tag_of)
+        chain::file(&self.engine, section, partition, self.number, search.key.mask, tag_of)
     }
 
     pub(crate) fn purpose(&self) -> Purpose {
@@ -233,20 +238,20 @@ impl Waiter {
         self.own_look.is_none() && matches!(self.want, Want::Take | Want::Read)
     }
 
-    /// Hands a match that is in the lists over to this waiter's own cell.
+    /// Hands a match that is in the lists over to this waiter's own wait node.
     pub(crate) fn accept<'m>(
         &'m self,
         section: &mut Section<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         reference: u32,
     ) -> Result<(), Error> {
         let reference = if self.want == Want::Take {
-            links::unlink(section, stripe, reference);
+            links::unlink(section, partition, reference);
             reference
         } else {
-            deliver::copy_record(&self.engine, section, stripe, reference)?
+            deliver::copy_record(&self.engine, section, partition, reference)?
         };
-        deliver::hand_over(&self.engine, section, stripe, self.number, reference);
+        deliver::hand_over(&self.engine, section, partition, self.number, reference);
         Ok(())
     }
 
@@ -267,7 +272,7 @@ impl Waiter {
         Ok(section.commit()?)
     }
 
-    /// Takes what there is, or links the cell: while all stripes that can have a match are locked, so that
+    /// Takes what there is, or links the wait node: while all partitions that can have a match are locked, so that
     /// no put comes between, nor part of a larger step. Returns whether the targets were all that there are.
     fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
@@ -278,10 +283,10 @@ impl Waiter {
                 if targets::outdated(engine, targets) {
                     return Ok(false);
                 }
-                let stripe = Stripe::of_shape(section.view(), target.shape);
-                section.focus(stripe.scope());
-                self.cell().init(SCOPE, head::WIDE_SCOPE);
-                self.accept(&mut section, stripe, reference)?;
+                let partition = Partition::of_shape(section.view(), target.shape);
+                section.focus(partition.scope());
+                self.node().init(SCOPE, head::WIDE_SCOPE);
+                self.accept(&mut section, partition, reference)?;
                 section.commit()?;
                 return Ok(true);
             }
@@ -407,7 +412,7 @@ impl Waiter {
         }
     }
 
-    /// Whether a signal is there, and not one that was meant for the cell's last owner.
+    /// Whether a signal is there, and not one that was meant for the wait node's last owner.
     ///
     /// That of a tuple stays: to take it would fetch the line from the processor of the put once more, and whoever gets the
     /// tuple has no use for the signal.
@@ -441,7 +446,7 @@ impl Waiter {
         if self.is_watch() {
             return Ok(self.happened());
         }
-        let scope = self.cell().load(SCOPE);
+        let scope = self.node().load(SCOPE);
         if scope != 0 {
             // Locking settles what a dead put left behind.
             drop(Section::enter(&self.engine.memory, scope)?);
@@ -449,19 +454,19 @@ impl Waiter {
         Ok(self.record() != 0)
     }
 
-    pub(crate) fn cell(&self) -> Span<'_, CELL_BYTES> {
-        cell(&self.engine.memory.view(), self.number)
+    pub(crate) fn node(&self) -> Span<'_, NODE_BYTES> {
+        node(&self.engine.memory.view(), self.number)
     }
 
     fn signal(&self) -> &AtomicU32 {
-        self.cell().word(SIGNAL)
+        self.node().word(SIGNAL)
     }
 
     pub(crate) fn record(&self) -> u32 {
-        self.cell().load(RECORD)
+        self.node().load(RECORD)
     }
 
-    /// The number of its cell.
+    /// The number of its wait node.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
@@ -469,7 +474,7 @@ impl Waiter {
     /// Whether something has happened to it: a tuple is there, or was lost, or, for a watch, a signal.
     pub fn is_ready(&self) -> bool {
         self.record() != 0
-            || patience::has_lost(self.cell())
+            || patience::has_lost(self.node())
             || self.is_watch() && signal::is_raised(self.signal())
             || self.has_events()
     }
@@ -478,7 +483,7 @@ impl Waiter {
     pub(crate) fn has_events(&self) -> bool {
         let view = self.engine.memory.view();
         self.want == Want::Events
-            && Ring::of(&view, cell(&view, self.number)).is_some_and(Ring::has_something)
+            && Ring::of(&view, node(&view, self.number)).is_some_and(Ring::has_something)
     }
 
     /// Takes the signal of a watch. Returns whether there was one.
@@ -488,13 +493,13 @@ impl Waiter {
 
     /// Makes a signal for this waiter wake `other`'s owner: one caller then sleeps on several waiters.
     pub fn wakes(&self, other: &Self) {
-        self.cell().init(crate::waiters::WAKES, other.number);
+        self.node().init(crate::waiters::WAKES, other.number);
     }
 
-    /// Gives the cell back.
+    /// Gives the wait node back.
     pub(crate) fn release(&self) {
         self.done.store(true, Ordering::Relaxed);
-        abandoned::give_cell_back(&self.engine, self.number, self.want);
+        abandoned::give_node_back(&self.engine, self.number, self.want);
     }
 }
 

@@ -13,8 +13,8 @@ use crate::protocols::transaction::{hold, lock};
 use crate::recovery::handed;
 use crate::recovery::provide::{self, Gathering};
 use crate::store::extension::{self, Extension, FENCE, HOLD_END_MS, TRANSACTION};
+use crate::store::partition::Partition;
 use crate::store::record::{self, HOLDER, Header, SEQUENCE, STATE};
-use crate::store::stripe::Stripe;
 use crate::store::{self, Store, registry, step};
 use crate::time::list::{self, List, Place};
 use crate::time::{holds, wheel};
@@ -35,7 +35,7 @@ pub(crate) enum Room {
     None,
 }
 
-/// Lets everything happen that is due in the stripe of `scope`.
+/// Lets everything happen that is due in the partition of `scope`.
 ///
 /// # Errors
 ///
@@ -69,50 +69,50 @@ pub(crate) fn catch_up_once(
 ) -> Result<(), Error> {
     let now_ms = now_ms();
     let mut section = Section::enter(&store.memory, scope)?;
-    let stripe = Stripe::of_scope(section.view(), scope);
-    patience::make_certain(&mut section, stripe, now_ms)?;
-    holds::arm_holds(store, &mut section, stripe)?;
+    let partition = Partition::of_scope(section.view(), scope);
+    patience::make_certain(&mut section, partition, now_ms)?;
+    holds::arm_holds(store, &mut section, partition)?;
     // What a transaction still has whose lease has ended.
     let mut lost = Vec::new().into_iter();
     loop {
         let happened = if let Some(one) = lost.next() {
-            lose(store, &mut section, stripe, one)?
+            lose(store, &mut section, partition, one)?
         } else if let Some(reference) =
-            wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
+            wheel::pop(&mut section, partition, now_ms, step::commit_if_full)?
         {
             if room != Room::None && holds::is_of_transaction(section.view(), reference) {
-                lost = lost_with(store, &mut section, stripe, reference)?.into_iter();
+                lost = lost_with(store, &mut section, partition, reference)?.into_iter();
                 continue;
             }
-            fire(store, &mut section, stripe, reference, (now_ms, room))?
-        } else if let Some(number) = patience::first_late(section.view(), stripe, now_ms) {
-            recall_late(store, &mut section, stripe, number, (now_ms, room))?
+            fire(store, &mut section, partition, reference, (now_ms, room))?
+        } else if let Some(number) = patience::first_late(section.view(), partition, now_ms) {
+            recall_late(store, &mut section, partition, number, (now_ms, room))?
         } else {
             break;
         };
         journal::commit(store, &mut section)?;
         wakes.join(happened);
-        if chain::is_heard(&section, stripe) || section.holds(head::ARENA_SCOPE) {
+        if chain::is_heard(&section, partition) || section.holds(head::ARENA_SCOPE) {
             // A section that appends events commits once. And what comes next may need the lock of the wide waiters, which
             // comes before that of the arena.
             section.finish()?;
             section = Section::enter(&store.memory, scope)?;
-            patience::make_certain(&mut section, stripe, now_ms)?;
+            patience::make_certain(&mut section, partition, now_ms)?;
             // Somebody may have begun a claim meanwhile, whose timer is not armed yet.
-            holds::arm_holds(store, &mut section, stripe)?;
+            holds::arm_holds(store, &mut section, partition)?;
         }
     }
     section.commit()?;
-    let handed_ms = patience::note_next(&section, stripe);
-    wheel::note_next(section.view(), stripe, handed_ms);
+    let handed_ms = patience::note_next(&section, partition);
+    wheel::note_next(section.view(), partition, handed_ms);
     Ok(section.finish()?)
 }
 
-/// Gives back what a cell was handed and has not picked up in time.
+/// Gives back what a wait node was handed and has not picked up in time.
 pub(crate) fn recall_late<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     number: u32,
     (now_ms, room): (u64, Room),
 ) -> Result<Delivery, Error> {
@@ -120,14 +120,14 @@ pub(crate) fn recall_late<'m>(
         patience::postpone(section.view(), number, now_ms + POSTPONED_MS);
         return Ok(Delivery::default());
     }
-    handed::recall_handed(store, section, stripe, number)
+    handed::recall_handed(store, section, partition, number)
 }
 
 /// Does what the timer of a record was set for.
 pub(crate) fn fire<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     (now_ms, room): (u64, Room),
 ) -> Result<Delivery, Error> {
@@ -138,28 +138,28 @@ pub(crate) fn fire<'m>(
         store::damaged(store, "a timer's record names a shape that does not exist")
     })?;
     if state == record::LIVE {
-        return lease::expire(store, section, stripe, reference, kinds.as_slice());
+        return lease::expire(store, section, partition, reference, kinds.as_slice());
     }
     if state == record::DEAD {
         let told = turns::tell_of_room(section)?;
-        dead::bury(store, section, stripe, reference)?;
-        links::free_tuple(store, section, stripe, record::at(section.view(), reference))?;
+        dead::bury(store, section, partition, reference)?;
+        links::free_tuple(store, section, partition, record::at(section.view(), reference))?;
         return Ok(told);
     }
     if room == Room::None {
-        wheel::arm(store, section, stripe, reference, now_ms + POSTPONED_MS)?;
+        wheel::arm(store, section, partition, reference, now_ms + POSTPONED_MS)?;
         return Ok(Delivery::default());
     }
     match state {
         record::DELAYED => {
             let visible_ms = wheel::due_ms(section.view(), reference);
-            lease::reveal(store, section, stripe, (reference, visible_ms), kinds.as_slice())
+            lease::reveal(store, section, partition, (reference, visible_ms), kinds.as_slice())
         }
         record::CLAIMED => {
             let failure = Failure::Silence { pid: claim::holder_pid(store, header) };
             let failure = (room == Room::Enough).then_some(&failure);
             let record = record::at(section.view(), reference);
-            settle::fail_claim(store, section, stripe, record, kinds.as_slice(), failure)
+            settle::fail_claim(store, section, partition, record, kinds.as_slice(), failure)
         }
         _ => Err(store::damaged(store, "a timer's record is in no state that ends")),
     }
@@ -173,12 +173,12 @@ pub(crate) struct Lost {
     sequence: u64,
 }
 
-/// All that a transaction has in the stripe whose lease has ended, the oldest first; by the record at `reference`, whose timer
+/// All that a transaction has in the partition whose lease has ended, the oldest first; by the record at `reference`, whose timer
 /// has fired and is armed anew: that of the one which is let go first may be another. Commits the section.
 pub(crate) fn lost_with<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
 ) -> Result<Vec<Lost>, Error> {
     let view = section.view();
@@ -193,7 +193,7 @@ pub(crate) fn lost_with<'m>(
     let its = whose(header, extension);
     let lists = [List::Enlisted, List::Locks];
     let lost =
-        oldest_first(view, stripe, &lists, |header, extension| whose(header, extension) == its);
+        oldest_first(view, partition, &lists, |header, extension| whose(header, extension) == its);
     let fired = lost.iter().find(|one| one.place.reference == reference);
     let is_there = fired.is_some_and(|one| {
         let held = settle::held_at(store, view, one.place, one.list);
@@ -203,7 +203,7 @@ pub(crate) fn lost_with<'m>(
         // It would fire again and again.
         return Err(store::damaged(store, "a transaction has a record that is on no list"));
     }
-    wheel::arm(store, section, stripe, reference, extension.load64(HOLD_END_MS))?;
+    wheel::arm(store, section, partition, reference, extension.load64(HOLD_END_MS))?;
     section.commit()?;
     Ok(lost)
 }
@@ -212,27 +212,27 @@ pub(crate) fn lost_with<'m>(
 pub(crate) fn lose<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     Lost { list, place, .. }: Lost,
 ) -> Result<Delivery, Error> {
     match settle::held_at(store, section.view(), place, list) {
         Some((record, fence)) if fence == place.fence => {
-            hold::let_go_of(store, section, stripe, (record, list))
+            hold::let_go_of(store, section, partition, (record, list))
         }
         _ => Ok(Delivery::default()),
     }
 }
 
-/// What is meant of what is on `lists` of a stripe: that of the oldest tuple first, so that it goes to who waits (rule T2).
+/// What is meant of what is on `lists` of a partition: that of the oldest tuple first, so that it goes to who waits (rule T2).
 pub(crate) fn oldest_first<'m>(
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     lists: &[List],
     is_meant: impl Fn(Header<'m>, Extension<'m>) -> bool,
 ) -> Vec<Lost> {
     let mut all = Vec::new();
     for list in lists {
-        for (reference, extension) in list::records(view, stripe, *list) {
+        for (reference, extension) in list::records(view, partition, *list) {
             let header = record::header(view, reference);
             if is_meant(header, extension) {
                 let sequence = if *list == List::Locks {
@@ -241,7 +241,7 @@ pub(crate) fn oldest_first<'m>(
                     header.load64(SEQUENCE)
                 };
                 let fence = extension.load64(FENCE);
-                let place = Place { scope: stripe.scope(), reference, fence };
+                let place = Place { scope: partition.scope(), reference, fence };
                 all.push(Lost { list: *list, place, sequence });
             }
         }

@@ -15,11 +15,11 @@ use crate::protocols::claim::{self, dead};
 use crate::recovery::{enter, provide, sweep};
 use crate::store::extension::{self, LEASE_END_MS, LEASE_NUMBER, lease_end_ms, recount};
 use crate::store::incoming::{Incoming, numbered};
+use crate::store::partition::{self, DELAYED_COUNT, Partition};
 use crate::store::record::{self, Record, SEQUENCE, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, DELAYED_COUNT, Stripe};
 use crate::store::{self, Store, blocks, changes};
-use crate::time::passage;
+use crate::time::bounded_lock;
 use crate::time::wheel::{self, arm_lease};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::EventKind;
@@ -57,7 +57,7 @@ fn put_on_terms(
     incoming.terms = Some(numbered);
     let shape = registry::shape(store, &incoming.kinds)?;
     let reference = put::put_at(store, incoming, shape)?;
-    Ok(Lease { scope: stripe::scope_of(shape), reference, number: numbered.number })
+    Ok(Lease { scope: partition::scope_of(shape), reference, number: numbered.number })
 }
 
 /// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if
@@ -65,7 +65,7 @@ fn put_on_terms(
 pub(crate) fn reveal<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, visible_ms): (u32, u64),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
@@ -76,26 +76,26 @@ pub(crate) fn reveal<'m>(
             wheel::set64(section, extension, LEASE_END_MS, visible_ms.saturating_add(length_ms));
         }
     }
-    section.add(stripe.page(), DELAYED_COUNT, -1);
+    section.add(partition.page(), DELAYED_COUNT, -1);
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
     let before = record.header.load64(SEQUENCE);
-    queue::number_any(store, section.view(), stripe, record);
+    queue::number_any(store, section.view(), partition, record);
     changes::visible(store, section, record, before);
     let put = (reference, EventKind::Put.into());
-    let delivery = deliver::deliver(store, section, stripe, put, &fields, kinds)?;
+    let delivery = deliver::deliver(store, section, partition, put, &fields, kinds)?;
     if delivery.taken() {
         return Ok(delivery);
     }
     if clock::is_past(lease_end_ms(section.view(), record)) {
         let gone = (reference, EventKind::Expire);
         let mut delivery = delivery;
-        delivery.join(deliver::told_of_removal(store, section, stripe, gone, kinds)?);
-        links::free_tuple(store, section, stripe, record)?;
+        delivery.join(deliver::told_of_removal(store, section, partition, gone, kinds)?);
+        links::free_tuple(store, section, partition, record)?;
         return Ok(delivery);
     }
-    links::link_youngest(store, section, stripe, record, &fields)?;
-    arm_lease(store, section, stripe, record)?;
+    links::link_youngest(store, section, partition, record, &fields)?;
+    arm_lease(store, section, partition, record)?;
     Ok(delivery)
 }
 
@@ -103,14 +103,14 @@ pub(crate) fn reveal<'m>(
 pub(crate) fn expire<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    links::unlink(section, stripe, reference);
+    links::unlink(section, partition, reference);
     let gone = (reference, EventKind::Expire);
-    let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
-    links::free_tuple(store, section, stripe, record::at(section.view(), reference))?;
+    let told = deliver::told_of_removal(store, section, partition, gone, kinds)?;
+    links::free_tuple(store, section, partition, record::at(section.view(), reference))?;
     Ok(told)
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn prolong(store: &Store, lease: &Lease, length: Duration) -> Result<
 
 /// As [`crate::Engine::try_prolong`] says.
 pub(crate) fn try_prolong(store: &Store, lease: &Lease, length: Duration) -> Result<bool, Error> {
-    if !passage::is_passable(store, lease.scope)? {
+    if !bounded_lock::is_passable(store, lease.scope)? {
         return Ok(false);
     }
     prolong(store, lease, length).map(|()| true)
@@ -142,7 +142,7 @@ fn move_lease_end(
     length: Option<Duration>,
     choose: impl Fn(u64, u64) -> u64,
 ) -> Result<(), Error> {
-    with_leased(store, lease, |section, stripe, record, _| {
+    with_leased(store, lease, |section, partition, record, _| {
         let Some(extension) = extension::of(section.view(), record.header) else {
             return Err(Error::LeaseExpired);
         };
@@ -153,12 +153,12 @@ fn move_lease_end(
             Some(length) => clock::moment_in(length),
         };
         let end_ms = choose(extension.load64(LEASE_END_MS), end_ms);
-        recount(section, stripe, extension, end_ms != 0);
+        recount(section, partition, extension, end_ms != 0);
         wheel::set64(section, extension, LEASE_END_MS, end_ms);
         changes::lease(store, section, record);
         if matches!(state, record::LIVE | record::DEAD) {
-            wheel::disarm(section, stripe, record.reference);
-            arm_lease(store, section, stripe, record)?;
+            wheel::disarm(section, partition, record.reference);
+            arm_lease(store, section, partition, record)?;
         }
         Ok(Delivery::default())
     })
@@ -177,20 +177,20 @@ pub(crate) fn cancel(store: &Store, lease: &Lease) -> Result<(), Error> {
 }
 
 fn cancel_held_by_nobody(store: &Store, lease: &Lease) -> Result<(), Error> {
-    with_leased(store, lease, |section, stripe, record, kinds| {
+    with_leased(store, lease, |section, partition, record, kinds| {
         Ok(match record.header.load(STATE) {
-            record::LIVE => expire(store, section, stripe, record.reference, kinds.as_slice())?,
+            record::LIVE => expire(store, section, partition, record.reference, kinds.as_slice())?,
             record::DEAD => {
                 let told = turns::tell_of_room(section)?;
-                dead::bury(store, section, stripe, record.reference)?;
-                links::free_tuple(store, section, stripe, record)?;
+                dead::bury(store, section, partition, record.reference)?;
+                links::free_tuple(store, section, partition, record)?;
                 told
             }
             record::DELAYED => {
                 let told = turns::tell_of_room(section)?;
-                wheel::disarm(section, stripe, record.reference);
-                section.add(stripe.page(), DELAYED_COUNT, -1);
-                links::free_tuple(store, section, stripe, record)?;
+                wheel::disarm(section, partition, record.reference);
+                section.add(partition.page(), DELAYED_COUNT, -1);
+                links::free_tuple(store, section, partition, record)?;
                 told
             }
             // Whoever has it may consume it yet: it can not be had twice.
@@ -219,16 +219,22 @@ pub(crate) fn expires_in(store: &Store, lease: &Lease) -> Result<Option<Duration
 fn with_leased<'e>(
     store: &'e Store,
     lease: &Lease,
-    mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<Delivery, Error>,
+    mut change: impl FnMut(
+        &mut Section<'e>,
+        Partition<'e>,
+        Record<'e>,
+        &Kinds,
+    ) -> Result<Delivery, Error>,
 ) -> Result<(), Error> {
     let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, lease.scope)?;
-        let (stripe, record) = leased(store, section.view(), lease).ok_or(Error::LeaseExpired)?;
+        let (partition, record) =
+            leased(store, section.view(), lease).ok_or(Error::LeaseExpired)?;
         let (shape, _) = record::shape_of(record.header);
         let kinds = registry::kinds_of(store, section.view(), shape).ok_or_else(|| {
             store::damaged(store, "a leased record names a shape that does not exist")
         })?;
-        let delivery = change(&mut section, stripe, record, &kinds)?;
+        let delivery = change(&mut section, partition, record, &kinds)?;
         journal::commit(store, &mut section)?;
         Ok(delivery)
     })?;
@@ -236,18 +242,22 @@ fn with_leased<'e>(
     Ok(())
 }
 
-/// The record of a lease, under the lock of its stripe, if it still is.
-fn leased<'m>(store: &Store, view: &View<'m>, lease: &Lease) -> Option<(Stripe<'m>, Record<'m>)> {
-    let stripe = Stripe::of_scope(view, lease.scope);
+/// The record of a lease, under the lock of its partition, if it still is.
+fn leased<'m>(
+    store: &Store,
+    view: &View<'m>,
+    lease: &Lease,
+) -> Option<(Partition<'m>, Record<'m>)> {
+    let partition = Partition::of_scope(view, lease.scope);
     // Its block may be something else by now, and its words anything: they are looked at one after the other.
-    let is_there = blocks::begins_at(view, &store.layout, stripe, lease.reference)
+    let is_there = blocks::begins_at(view, &store.layout, partition, lease.reference)
         && record::is_tuple(blocks::start(view, lease.reference).load(STATE));
     let record = is_there.then(|| record::at(view, lease.reference))?;
     let state = record.header.load(STATE);
     let extension = extension::of_any(view, &store.layout, record.header)?;
     // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
     let ended = state != record::DELAYED && clock::is_past(extension.load64(LEASE_END_MS));
-    (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
+    (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((partition, record))
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use crate::store::change::{Attempts, Kept, KeptTerms};
 use crate::store::extension::{self, ATTEMPTS};
 use crate::store::incoming;
 use crate::store::journal as words;
+use crate::store::partition::{self, Partition};
 use crate::store::record;
-use crate::store::stripe::{self, Stripe};
 use crate::store::{NEXT_FENCE, Store, history, registry, space_line, step};
 
 /// As [`crate::Engine::restore`] says.
@@ -33,7 +33,7 @@ pub(crate) fn restore(store: &Store, kept: &Kept, tuple: TupleRef<'_>) -> Result
     let shape = registry::shape(store, &incoming.kinds)?;
     let reference = provide::retry(store, || {
         words::set_next_id(words::line(&store.memory.view()), kept.id);
-        let mut section = Section::enter(&store.memory, stripe::scope_of(shape))?;
+        let mut section = Section::enter(&store.memory, partition::scope_of(shape))?;
         step::begin(&section)?;
         let (_, reference) = put::store_tuple(store, &mut section, &incoming, shape)?;
         journal::forget(&mut section);
@@ -52,16 +52,16 @@ fn restore_attempts(
     (shape, reference): (u32, u32),
     attempts: &Attempts,
 ) -> Result<(), Error> {
-    let mut section = Section::enter(&store.memory, stripe::scope_of(shape))?;
-    let stripe = Stripe::of_shape(section.view(), shape);
+    let mut section = Section::enter(&store.memory, partition::scope_of(shape))?;
+    let partition = Partition::of_shape(section.view(), shape);
     let record = record::at(section.view(), reference);
-    let extension = extension::ensure(&mut section, &store.layout, stripe, record.header)?;
+    let extension = extension::ensure(&mut section, &store.layout, partition, record.header)?;
     section.set(extension, ATTEMPTS, attempts.failed);
-    history::write(&mut section, &store.layout, stripe, extension, &attempts.reasons)?;
+    history::write(&mut section, &store.layout, partition, extension, &attempts.reasons)?;
     if attempts.is_dead && record.header.load(record::STATE) == record::LIVE {
-        links::unlink(&mut section, stripe, reference);
+        links::unlink(&mut section, partition, reference);
         links::hold(&mut section, reference, record::DEAD);
-        settle::list_dead(store, &mut section, stripe, (record, extension))?;
+        settle::list_dead(store, &mut section, partition, (record, extension))?;
     }
     section.commit()?;
     Ok(())

@@ -9,16 +9,16 @@ use tupelo_tuple::{Template, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
+use crate::base::layout::{EXTENT_BYTES, NODE_BYTES, head};
 use crate::base::want::Want;
-use crate::operations::judged::{self, has_condition};
+use crate::operations::filtered::{self, has_condition};
 use crate::operations::wait::{self, Waiter};
 use crate::recovery::{provide, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::{self, Store, arena};
 use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
 use crate::waiters::events::{EventKind, SubscribeTerms};
-use crate::waiters::{Cell, HEARS, RING, cell, keep};
+use crate::waiters::{HEARS, RING, WaitNode, keep, node};
 
 /// Most events that may wait for a subscriber (rule B2).
 pub const EVENTS_MAX: usize = 1 << 20;
@@ -33,14 +33,14 @@ pub struct Subscription {
     waiter: Waiter,
     /// If its template has a condition (rule M9), which nobody else evaluates: whoever puts writes down what fits the
     /// fields.
-    judge: Option<Box<Judge>>,
-    /// Events that its sink has refused since the last one that it was told of: they count as missed.
+    filter: Option<Box<Filter>>,
+    /// Events that its visitor has refused since the last one that it was told of: they count as missed.
     refused: AtomicU64,
 }
 
 /// What a subscription looks at itself.
 #[derive(Debug)]
-struct Judge {
+struct Filter {
     template: Template,
     passed: Mutex<Passed>,
 }
@@ -69,7 +69,7 @@ pub struct Event<'t> {
     pub tuple: TupleView<'t>,
     /// Its number among the events of the subscription, from 1, those that were dropped counted.
     pub sequence: u64,
-    /// How many were dropped between this and the one before, or refused by the sink.
+    /// How many were dropped between this and the one before, or refused by the visitor.
     pub missed: u64,
 }
 
@@ -82,7 +82,7 @@ impl Taken<'_> {
     }
 }
 
-impl Judge {
+impl Filter {
     /// `None` for no template at all.
     fn new(template: &[TemplateRef<'_>]) -> Result<Option<Self>, Error> {
         let owned: Result<Vec<_>, _> = template.iter().map(TemplateRef::to_template).collect();
@@ -92,8 +92,9 @@ impl Judge {
     }
 
     fn accepts(&self, store: &Store, tuple: &TupleView<'_>) -> Result<bool, Error> {
-        let judged = self.template.with_refs(|template| judged::verdict(store, template, tuple));
-        judged.map_err(|error| Error::Template(error.to_string().into()))
+        let filtered =
+            self.template.with_refs(|template| filtered::filter_result(store, template, tuple));
+        filtered.map_err(|error| Error::Template(error.to_string().into()))
     }
 }
 
@@ -114,24 +115,24 @@ pub(crate) fn subscribe(
 ) -> Result<Subscription, Error> {
     let (events_max, bytes) = room_for(terms)?;
     let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
-    let judge = if has_condition(template) { Judge::new(template)? } else { None };
+    let filter = if has_condition(template) { Filter::new(template)? } else { None };
     let waiter = wait::waiter_with(engine, &fields, (Want::Events, None), |number| {
-        cell(&engine.memory.view(), number).init(HEARS, terms.kinds);
+        node(&engine.memory.view(), number).init(HEARS, terms.kinds);
         provide::retry(engine, || add_ring(engine, number, events_max, bytes))
     })?;
-    Ok(Subscription { waiter, judge: judge.map(Box::new), refused: AtomicU64::new(0) })
+    Ok(Subscription { waiter, filter: filter.map(Box::new), refused: AtomicU64::new(0) })
 }
 
-/// Gets a ring for a cell that is not in line yet.
+/// Gets a ring for a wait node that is not in line yet.
 fn add_ring(store: &Store, number: u32, events_max: u32, bytes: usize) -> Result<(), Error> {
     let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
     let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
     let first = arena::take(&mut section, &store.layout, count)?;
-    arena::mark_run(&section, &store.layout, first, count, head::CELLS_SCOPE);
+    arena::mark_run(&section, &store.layout, first, count, head::NODES_SCOPE);
     let granule = store.layout.extent_granule(first);
     ring::fill(section.view(), granule, count as usize * EXTENT_BYTES, events_max);
-    let cell: Cell<'_> = cell(section.view(), number);
-    section.set::<CELL_BYTES>(cell, RING, granule);
+    let node: WaitNode<'_> = node(section.view(), number);
+    section.set::<NODE_BYTES>(node, RING, granule);
     Ok(section.commit()?)
 }
 
@@ -150,7 +151,7 @@ fn room_for(terms: &SubscribeTerms) -> Result<(u32, usize), Error> {
 }
 
 impl Subscription {
-    /// Takes the oldest event out and gives it to `sink`; `None` if none waits. Does not wait. What the sink refuses
+    /// Takes the oldest event out and gives it to `visitor`; `None` if none waits. Does not wait. What the visitor refuses
     /// is gone, too, and counts among what was missed before the next one (rule N2).
     ///
     /// Of a template with a condition, the oldest that holds it among those that wait as it begins; those before are gone.
@@ -158,29 +159,29 @@ impl Subscription {
     /// # Errors
     ///
     /// [`Error::EventTooLarge`] once for tuples that were larger than the buffer: they count as missed. What the
-    /// memory says, and what `sink` says.
+    /// memory says, and what `visitor` says.
     pub fn try_next<R, E: From<Error>>(
         &self,
-        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         if !self.has_something()? {
             return Ok(None);
         }
         let mut buffer = CopyBuffer::new();
-        let Some(judge) = &self.judge else {
+        let Some(filter) = &self.filter else {
             let taken = self.take_first(&mut buffer)?;
-            return taken.map(|taken| self.tell(taken.event(), sink)).transpose();
+            return taken.map(|taken| self.tell(taken.event(), visitor)).transpose();
         };
         // Held for as long as it looks, so that of two threads none numbers its event before the other's.
-        let mut passed = judge.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut passed = filter.passed.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..self.waiting().max(1) {
             let Some(taken) = self.take_first(&mut buffer)? else { break };
             let event = passed.numbered(taken.event());
-            if judge.accepts(&self.waiter.engine, &event.tuple)? {
+            if filter.accepts(&self.waiter.engine, &event.tuple)? {
                 passed.missed = 0;
-                // A sink may let another thread go on that comes here too, or come here itself.
+                // A visitor may let another thread go on that comes here too, or come here itself.
                 drop(passed);
-                return self.tell(event, sink).map(Some);
+                return self.tell(event, visitor).map(Some);
             }
             passed.count += 1;
             passed.missed = event.missed;
@@ -188,14 +189,14 @@ impl Subscription {
         Ok(None)
     }
 
-    /// Gives an event to the sink, and notes it if that refuses it.
+    /// Gives an event to the visitor, and notes it if that refuses it.
     fn tell<R, E>(
         &self,
         event: Event<'_>,
-        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let missed = event.missed + self.refused.swap(0, Ordering::Relaxed);
-        sink(Event { missed, ..event }).inspect_err(|_| {
+        visitor(Event { missed, ..event }).inspect_err(|_| {
             self.refused.fetch_add(missed + 1, Ordering::Relaxed);
         })
     }
@@ -221,9 +222,9 @@ impl Subscription {
     /// Takes the oldest event out; `None` if another thread was faster.
     fn take_first<'b>(&self, buffer: &'b mut CopyBuffer) -> Result<Option<Taken<'b>>, Error> {
         let (engine, number) = (&*self.waiter.engine, self.waiter.number());
-        let scope = scope_of(cell(&engine.memory.view(), number));
+        let scope = scope_of(node(&engine.memory.view(), number));
         let mut section = Section::enter(&engine.memory, scope)?;
-        let own = cell(section.view(), number);
+        let own = node(section.view(), number);
         let Some(ring) = Ring::of(section.view(), own) else {
             return Err(store::damaged(engine, "a subscription has no ring"));
         };
@@ -262,7 +263,7 @@ impl Subscription {
         Ok(happened || self.waiter.has_events())
     }
 
-    /// Its place in line, for a bell.
+    /// Its place in line, for a notifier.
     pub fn waiter(&self) -> &Waiter {
         &self.waiter
     }
@@ -270,7 +271,7 @@ impl Subscription {
     /// How many events wait.
     pub fn waiting(&self) -> usize {
         let view = self.waiter.engine.memory.view();
-        let ring = Ring::of(&view, cell(&view, self.waiter.number()));
+        let ring = Ring::of(&view, node(&view, self.waiter.number()));
         ring.map_or(0, |ring| ring.count() as usize)
     }
 

@@ -8,14 +8,14 @@ use tupelo_shm::process::fork_generation;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::want::Want;
-use crate::recovery::{cell_memory, held, sweep, withdraw};
-use crate::store::flight::{self, Flight};
+use crate::recovery::{held, node_memory, sweep, withdraw};
+use crate::store::in_flight::{self, InFlight};
 use crate::store::left::{Hand, Left, Place, What};
-use crate::store::{Store, stripe};
-use crate::time::passage;
-use crate::waiters::{RECORD, SCOPE, cell, cells};
+use crate::store::{Store, partition};
+use crate::time::bounded_lock;
+use crate::waiters::{RECORD, SCOPE, node, nodes};
 
-/// Takes a cell of this process out of line, puts back what it was handed, and gives it back; later, if that fails.
+/// Takes a wait node of this process out of line, puts back what it was handed, and gives it back; later, if that fails.
 ///
 /// # Errors
 ///
@@ -25,23 +25,23 @@ pub(crate) fn leave_line(store: &Store, number: u32, want: Want) -> Result<(), E
     leave(store, place).inspect_err(|_| store.abandoned.add(Left::new(What::Place(place))))
 }
 
-/// Gives a cell of this process back that is linked nowhere and holds no record; later, if that fails: it has nothing to do
+/// Gives a wait node of this process back that is linked nowhere and holds no record; later, if that fails: it has nothing to do
 /// with what its owner was given.
-pub(crate) fn give_cell_back(store: &Store, number: u32, want: Want) {
+pub(crate) fn give_node_back(store: &Store, number: u32, want: Want) {
     let place = Place { number, want };
     if free_place(store, place).is_err() {
         store.abandoned.add(Left::new(What::Place(place)));
     }
 }
 
-/// Notes that this thread could not let go of what a flight of it names: it is put back, or freed, later.
+/// Notes that this thread could not let go of what an in-flight slot of it names: it is put back, or freed, later.
 #[cold]
-pub(crate) fn abandon_flight(store: &Store, flight: &Flight) {
-    // The thread has a slot, since the flight has begun.
+pub(crate) fn abandon_in_flight(store: &Store, in_flight: &InFlight) {
+    // The thread has a slot, since the in-flight slot has begun.
     let Ok(thread) = store.memory.thread() else { return };
     let Some(owner) = store.memory.owner_of(thread.slot()) else { return };
     let slot = store.memory.view().offset_of(thread.slot());
-    let hand = Hand { slot, owner, word: flight.word() };
+    let hand = Hand { slot, owner, word: in_flight.word() };
     store.abandoned.add(Left::new(What::Hand(hand)));
 }
 
@@ -66,23 +66,23 @@ fn is_left(store: &Store, what: What) -> bool {
 /// stopped, too.
 fn may_leave(store: &Store, Place { number, .. }: Place) -> bool {
     let view = store.memory.view();
-    let own = cell(&view, number).load(SCOPE);
-    let Ok(shape) = held::shape_of_held(store, || cell(&view, number).load(RECORD)) else {
+    let own = node(&view, number).load(SCOPE);
+    let Ok(shape) = held::shape_of_held(store, || node(&view, number).load(RECORD)) else {
         return false;
     };
-    are_free(store, &[own, shape.map_or(0, stripe::scope_of), head::CELLS_SCOPE])
+    are_free(store, &[own, shape.map_or(0, partition::scope_of), head::NODES_SCOPE])
 }
 
 /// As [`may_leave`].
 fn may_let_go(store: &Store, hand: Hand) -> bool {
     let shape = held::shape_of_held(store, || hand.record(store));
-    shape.is_ok_and(|shape| are_free(store, &[shape.map_or(0, stripe::scope_of)]))
+    shape.is_ok_and(|shape| are_free(store, &[shape.map_or(0, partition::scope_of)]))
 }
 
 /// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the wide
 /// waiters, who may be waiting for it, and of the arena. One after the other, and none held over the next.
 fn are_free(store: &Store, scopes: &[u32]) -> bool {
-    let is_free = |scope| matches!(passage::enter_if_free(store, scope), Ok(Some(_)));
+    let is_free = |scope| matches!(bounded_lock::enter_if_free(store, scope), Ok(Some(_)));
     let all = scopes.iter().copied().chain([head::WIDE_SCOPE, head::ARENA_SCOPE]);
     all.filter(|scope| *scope != 0).all(is_free)
 }
@@ -95,10 +95,10 @@ fn leave(store: &Store, place: Place) -> Result<(), Error> {
 
 fn free_place(store: &Store, Place { number, want }: Place) -> Result<(), Error> {
     if want == Want::Events {
-        cell_memory::drop_ring(store, number)?;
+        node_memory::drop_ring(store, number)?;
     }
-    cell_memory::drop_template(store, cell(&store.memory.view(), number))?;
-    cells::release_cell(store, number)
+    node_memory::drop_template(store, node(&store.memory.view(), number))?;
+    nodes::release_node(store, number)
 }
 
 /// Puts back, or frees, what was left in a thread's hands. Returns whether it did: not beside somebody who cleans up, since
@@ -108,8 +108,8 @@ fn let_go(store: &Store, hand: Hand) -> Result<bool, Error> {
         return Ok(false);
     };
     let slot = hand.slot(store);
-    sweep::settle_flight(store, (slot, hand.word), || hand.record(store))?;
-    flight::free(slot, hand.word);
+    sweep::settle_in_flight(store, (slot, hand.word), || hand.record(store))?;
+    in_flight::free(slot, hand.word);
     Ok(true)
 }
 
@@ -129,10 +129,10 @@ mod tests {
         let patterns = [PatternRef::Actual(Field::Int(2))];
         let waiter = engine.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
         let place = Place { number: waiter.number, want: waiter.want };
-        let own = cell(&engine.memory.view(), place.number).load(SCOPE);
-        assert_eq!(own, stripe::scope_of(0), "in the line of its shape");
+        let own = node(&engine.memory.view(), place.number).load(SCOPE);
+        assert_eq!(own, partition::scope_of(0), "in the line of its shape");
         assert!(may_leave(&engine, place));
-        for scope in [own, head::CELLS_SCOPE, head::WIDE_SCOPE, head::ARENA_SCOPE] {
+        for scope in [own, head::NODES_SCOPE, head::WIDE_SCOPE, head::ARENA_SCOPE] {
             let inside = Section::enter(&engine.memory, scope).unwrap();
             let looks =
                 || std::thread::scope(|scope| scope.spawn(|| may_leave(&engine, place)).join());

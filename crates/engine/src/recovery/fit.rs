@@ -62,8 +62,8 @@ fn look_at(view: &View<'_>, layout: &Layout, index: u32) -> (u32, bool) {
     let first = layout.extent_granule(index);
     match entry.load(KIND) & 0xff {
         RUN => {
-            // Logs and buffers are no stripe's.
-            let is_other = [head::ARENA_SCOPE, head::CELLS_SCOPE].contains(&entry.load(OWNER));
+            // Logs and buffers are no partition's.
+            let is_other = [head::ARENA_SCOPE, head::NODES_SCOPE].contains(&entry.load(OWNER));
             (entry.load(LIVE).max(1), is_other || block_stays(view, first))
         }
         BLOCKS => (1, any_block_stays(view, entry, first)),

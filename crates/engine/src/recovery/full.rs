@@ -17,8 +17,8 @@ use crate::journal;
 use crate::recovery::{enter, fit, provide, sweep};
 use crate::store::fullness::drops_oldest;
 use crate::store::incoming::Incoming;
+use crate::store::partition::{self, FIRST, LIVE, Partition};
 use crate::store::record::{self, Header};
-use crate::store::stripe::{self, FIRST, LIVE, Stripe};
 use crate::store::{self, DROPPED, Store, count, registry, space_line};
 use crate::time::list::List;
 use crate::waiters::deliver;
@@ -161,9 +161,9 @@ fn has_to_drop(store: &Store, wanted: u64) -> Result<bool, Error> {
     let view = store.memory.view();
     let mut wanted = wanted;
     for shape in 0..registry::count(&view) {
-        let stripe = Stripe::of_shape(&view, shape);
-        let droppable = if List::Locks.is_empty(stripe) {
-            u64::from(stripe.page().load(LIVE))
+        let partition = Partition::of_shape(&view, shape);
+        let droppable = if List::Locks.is_empty(partition) {
+            u64::from(partition.page().load(LIVE))
         } else {
             count_unread(store, shape, wanted)?
         };
@@ -177,10 +177,10 @@ fn has_to_drop(store: &Store, wanted: u64) -> Result<bool, Error> {
 
 /// How many tuples of a shape no open transaction has read; looks no further than `enough`.
 fn count_unread(store: &Store, shape: u32, enough: u64) -> Result<u64, Error> {
-    let section = enter::enter(store, stripe::scope_of(shape))?;
-    let stripe = Stripe::of_shape(section.view(), shape);
+    let section = enter::enter(store, partition::scope_of(shape))?;
+    let partition = Partition::of_shape(section.view(), shape);
     let limit = usize::try_from(enough).unwrap_or(usize::MAX);
-    let count = unread(section.view(), stripe).take(limit).count() as u64;
+    let count = unread(section.view(), partition).take(limit).count() as u64;
     section.finish()?;
     Ok(count)
 }
@@ -194,7 +194,7 @@ fn drop_oldest(store: &Store, shapes: &[u32]) -> Result<bool, Error> {
         }
     }
     let view = store.memory.view();
-    let live = |shape: &u32| Stripe::of_shape(&view, *shape).page().load(LIVE);
+    let live = |shape: &u32| Partition::of_shape(&view, *shape).page().load(LIVE);
     let mut others: Vec<u32> = (0..registry::count(&view)).collect();
     others.sort_by_key(|shape| std::cmp::Reverse(live(shape)));
     // Others may take the last ones of a shape meanwhile, or have read all: then it is the next one's turn.
@@ -209,24 +209,24 @@ fn drop_oldest(store: &Store, shapes: &[u32]) -> Result<bool, Error> {
 /// Drops the oldest tuple of a shape, if it has any that nobody holds, and that no open transaction has read (X3).
 fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
     let told = provide::retry(store, || {
-        let mut section = enter::enter(store, stripe::scope_of(shape))?;
-        let stripe = Stripe::of_shape(section.view(), shape);
-        let Some(first) = unread(section.view(), stripe).next() else {
+        let mut section = enter::enter(store, partition::scope_of(shape))?;
+        let partition = Partition::of_shape(section.view(), shape);
+        let Some(first) = unread(section.view(), partition).next() else {
             section.finish()?;
             return Ok(None);
         };
         let kinds = registry::kinds_of(store, section.view(), shape)
-            .ok_or_else(|| store::damaged(store, "a stripe of a shape that does not exist"))?;
+            .ok_or_else(|| store::damaged(store, "a partition of a shape that does not exist"))?;
         let record = record::at(section.view(), first);
-        links::unlink_found(&mut section, stripe, Hit { record, place: None });
+        links::unlink_found(&mut section, partition, Hit { record, place: None });
         let told = deliver::told_of_removal(
             store,
             &mut section,
-            stripe,
+            partition,
             (first, EventKind::Expire),
             kinds.as_slice(),
         )?;
-        links::free_tuple(store, &mut section, stripe, record)?;
+        links::free_tuple(store, &mut section, partition, record)?;
         journal::commit(store, &mut section)?;
         Ok(Some(told))
     })?;
@@ -236,13 +236,13 @@ fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// The records of a stripe that no open transaction has read, oldest first.
+/// The records of a partition that no open transaction has read, oldest first.
 fn unread<'v, 'm>(
     view: &'v View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
 ) -> impl Iterator<Item = u32> + use<'v, 'm> {
-    let mut at = stripe.page().load(FIRST);
-    let all = (0..stripe.steps_max(view)).map_while(move |_| {
+    let mut at = partition.page().load(FIRST);
+    let all = (0..partition.steps_max(view)).map_while(move |_| {
         let (reference, header) = (at, (at != 0).then(|| record::header(view, at))?);
         at = header.load(record::NEXT);
         Some((reference, header))

@@ -5,21 +5,21 @@ use tupelo_shm::Section;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::recovery::held::{self, Held};
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 use crate::store::{self, Store, registry, wide};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::Happening;
-use crate::waiters::{Cell, PICK_UP_MS, RECORD, SCOPE, cell};
+use crate::waiters::{PICK_UP_MS, RECORD, SCOPE, WaitNode, node};
 
-/// As [`crate::recovery::held::lock_held`], of what a cell was handed.
+/// As [`crate::recovery::held::lock_held`], of what a wait node was handed.
 pub(crate) fn lock_handed(
     store: &Store,
     number: u32,
     on_time: bool,
 ) -> Result<Option<Held<'_>>, Error> {
-    let record = || cell(&store.memory.view(), number).load(RECORD);
+    let record = || node(&store.memory.view(), number).load(RECORD);
     while let Some(mut held) = held::lock_held(store, record, on_time)? {
-        if is_of_wide(cell(held.section.view(), number)) {
+        if is_of_wide(node(held.section.view(), number)) {
             wide::enter_wide(&mut held.section)?;
         }
         if record() == held.reference {
@@ -30,31 +30,31 @@ pub(crate) fn lock_handed(
     Ok(None)
 }
 
-/// Gives what a cell was handed, and has not picked up in time, to the next in line, or back to its place.
+/// Gives what a wait node was handed, and has not picked up in time, to the next in line, or back to its place.
 pub(crate) fn recall_handed<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     number: u32,
 ) -> Result<Delivery, Error> {
-    let shape = stripe.page().load(stripe::SHAPE);
+    let shape = partition.page().load(partition::SHAPE);
     let kinds = registry::kinds_of(store, section.view(), shape)
-        .ok_or_else(|| store::damaged(store, "a stripe is of no shape that exists"))?;
-    let cell = cell(section.view(), number);
+        .ok_or_else(|| store::damaged(store, "a partition is of no shape that exists"))?;
+    let node = node(section.view(), number);
     let before = section.focused();
-    if cell.load(SCOPE) == head::WIDE_SCOPE {
+    if node.load(SCOPE) == head::WIDE_SCOPE {
         wide::enter_wide(section)?;
         section.focus(head::WIDE_SCOPE);
     }
-    let back = (cell.load(RECORD), Happening::Unheard);
-    section.set(cell, RECORD, 0);
+    let back = (node.load(RECORD), Happening::Unheard);
+    section.set(node, RECORD, 0);
     section.focus(before);
-    let mut delivery = held::give_back(store, section, stripe, back, kinds.as_slice())?;
+    let mut delivery = held::give_back(store, section, partition, back, kinds.as_slice())?;
     delivery.also_wake(number);
     Ok(delivery)
 }
 
-/// Whether what a cell was handed is certain under the lock of the wide waiters only.
-pub(crate) fn is_of_wide(cell: Cell<'_>) -> bool {
-    cell.load(SCOPE) == head::WIDE_SCOPE && cell.load64(PICK_UP_MS) != 0
+/// Whether what a wait node was handed is certain under the lock of the wide waiters only.
+pub(crate) fn is_of_wide(node: WaitNode<'_>) -> bool {
+    node.load(SCOPE) == head::WIDE_SCOPE && node.load64(PICK_UP_MS) != 0
 }

@@ -8,18 +8,18 @@ use crate::base::error::Error;
 use crate::index::links;
 use crate::recovery::enter;
 use crate::store::extension::lease_end_ms;
+use crate::store::partition::{self, HELD, Partition, count_take};
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe, count_take};
 use crate::store::{self, Store};
 use crate::time::wheel;
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 
-/// A record that somebody holds, and the lock of its stripe.
+/// A record that somebody holds, and the lock of its partition.
 pub(crate) struct Held<'m> {
     pub(crate) section: Section<'m>,
-    pub(crate) stripe: Stripe<'m>,
+    pub(crate) partition: Partition<'m>,
     pub(crate) reference: u32,
     pub(crate) kinds: Kinds,
 }
@@ -31,7 +31,7 @@ fn shape_of(view: &View<'_>, reference: u32) -> u32 {
 /// What is wrong with a record whose shape is none.
 const NO_SHAPE: &str = "a record names a shape that does not exist";
 
-/// Locks the stripe of the record that somebody holds. `held` tells which it is, by the word that names it; `None` if it
+/// Locks the partition of the record that somebody holds. `held` tells which it is, by the word that names it; `None` if it
 /// is none. If the lock is to be had `on_time`, what was due there has happened before.
 pub(crate) fn lock_held(
     store: &Store,
@@ -39,7 +39,7 @@ pub(crate) fn lock_held(
     on_time: bool,
 ) -> Result<Option<Held<'_>>, Error> {
     while let Some(shape) = shape_of_held(store, &held)? {
-        let scope = stripe::scope_of(shape);
+        let scope = partition::scope_of(shape);
         let section = if on_time {
             enter::enter(store, scope)?
         } else {
@@ -50,8 +50,8 @@ pub(crate) fn lock_held(
         if reference != 0 && shape_of(section.view(), reference) == shape {
             let kinds = registry::kinds_of(store, section.view(), shape)
                 .ok_or_else(|| store::damaged(store, NO_SHAPE))?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            return Ok(Some(Held { section, stripe, reference, kinds }));
+            let partition = Partition::of_shape(section.view(), shape);
+            return Ok(Some(Held { section, partition, reference, kinds }));
         }
     }
     Ok(None)
@@ -81,7 +81,7 @@ pub(crate) fn shape_of_held(store: &Store, held: impl Fn() -> u32) -> Result<Opt
 pub(crate) fn give_back<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, happening): (u32, Happening),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
@@ -89,14 +89,14 @@ pub(crate) fn give_back<'m>(
     if clock::is_past(lease_end_ms(section.view(), record)) {
         // It is there no more (rule L1).
         let gone = (reference, EventKind::Expire);
-        let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
-        links::free_tuple(store, section, stripe, record)?;
-        section.add(stripe.page(), HELD, -1);
+        let told = deliver::told_of_removal(store, section, partition, gone, kinds)?;
+        links::free_tuple(store, section, partition, record)?;
+        section.add(partition.page(), HELD, -1);
         return Ok(told);
     }
-    let delivery = put_back(store, section, stripe, (record, happening), kinds)?;
+    let delivery = put_back(store, section, partition, (record, happening), kinds)?;
     // It has left one hand; a waiter's hand has counted anew. Before that it was counted twice, and never not at all.
-    section.add(stripe.page(), HELD, -1);
+    section.add(partition.page(), HELD, -1);
     Ok(delivery)
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn give_back<'m>(
 pub(crate) fn put_back<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, happening): (Record<'m>, Happening),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
@@ -112,10 +112,10 @@ pub(crate) fn put_back<'m>(
     let mut copy = ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
     let delivery =
-        deliver::deliver(store, section, stripe, (reference, happening), &fields, kinds)?;
+        deliver::deliver(store, section, partition, (reference, happening), &fields, kinds)?;
     if !delivery.taken() {
-        links::link_back(store, section, stripe, reference, kinds)?;
-        wheel::arm_lease(store, section, stripe, record)?;
+        links::link_back(store, section, partition, reference, kinds)?;
+        wheel::arm_lease(store, section, partition, record)?;
     }
     Ok(delivery)
 }
@@ -124,21 +124,26 @@ pub(crate) fn put_back<'m>(
 pub(crate) fn free_held<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
     taken: bool,
 ) -> Result<Delivery, Error> {
     let mut told = Delivery::default();
     if taken {
-        told =
-            deliver::told_of_removal(store, section, stripe, (reference, EventKind::Take), kinds)?;
-        count_take(stripe);
-        section.add(stripe.page(), HELD, -1);
+        told = deliver::told_of_removal(
+            store,
+            section,
+            partition,
+            (reference, EventKind::Take),
+            kinds,
+        )?;
+        count_take(partition);
+        section.add(partition.page(), HELD, -1);
         let record = record::at(section.view(), reference);
-        links::free_tuple(store, section, stripe, record)?;
+        links::free_tuple(store, section, partition, record)?;
     } else {
-        links::free_record(store, section, stripe, reference)?;
+        links::free_record(store, section, partition, reference)?;
     }
     Ok(told)
 }

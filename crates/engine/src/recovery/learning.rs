@@ -4,9 +4,9 @@ use crate::base::error::Error;
 use crate::index::learn::{RECORDS_PER_EXTENT_MAX, STEP_RECORDS, forget, learn_step};
 use crate::recovery::provide::{self, Gathering};
 use crate::store::Store;
-use crate::store::stripe::Stripe;
+use crate::store::partition::Partition;
 
-/// Gives the stripe with lock `scope` an index over `mask`, if it has room for one. Returns when the
+/// Gives the partition with lock `scope` an index over `mask`, if it has room for one. Returns when the
 /// index is ready, or when another process has taken the slot meanwhile.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub(crate) fn learn_within(
         Err(error) if matches!(error, Error::SpaceFull(_)) || error.is_stall() => {
             // It has to earn its room anew: looking for that in the whole space costs far more than a lookup. Nor has the
             // lookup to do with who was stopped in the middle of something.
-            forget(Stripe::of_scope(&store.memory.view(), scope), mask);
+            forget(Partition::of_scope(&store.memory.view(), scope), mask);
             Ok(())
         }
         done => done,

@@ -1,13 +1,13 @@
 //! What is missing and how it is got: what the dead held, memory, room in a full space.
 
 pub(crate) mod abandoned;
-pub(crate) mod cell_memory;
 pub(crate) mod enter;
 pub(crate) mod fit;
 pub(crate) mod full;
 pub(crate) mod handed;
 pub(crate) mod held;
 pub(crate) mod learning;
+pub(crate) mod node_memory;
 pub(crate) mod provide;
 pub(crate) mod quota;
 pub(crate) mod shrink;

@@ -7,13 +7,13 @@ use crate::base::layout::head;
 use crate::index::learn;
 use crate::journal::drain;
 use crate::recovery::sweep;
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 use crate::store::{Store, arena, blocks, registry};
-use crate::time::passage;
+use crate::time::bounded_lock;
 use crate::waiters::events::hear;
 use crate::waiters::keep;
 
-/// What becomes of stripes in the middle of which somebody was stopped, where memory is looked for in all of them.
+/// What becomes of partitions in the middle of which somebody was stopped, where memory is looked for in all of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gathering {
     /// They are waited for, as every lock is: without what they keep the caller would be refused.
@@ -23,7 +23,7 @@ pub(crate) enum Gathering {
 }
 
 /// Runs an operation until it has all that it needs. Whatever it finds missing is got while it locks no
-/// stripe, since the kernel may take a millisecond to find pages.
+/// partition, since the kernel may take a millisecond to find pages.
 #[inline]
 pub(crate) fn retry<R>(
     store: &Store,
@@ -74,7 +74,7 @@ pub(crate) fn provide(store: &Store, need: Need, gathering: Gathering) -> Result
 pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> Result<(), Error> {
     match need {
         Need::Time => keep::catch_up_all(store),
-        Need::StripeTime { scope } => (store.callbacks.catch_up)(store, scope),
+        Need::PartitionTime { scope } => (store.callbacks.catch_up)(store, scope),
         // Growth by very much needs a longer log itself.
         Need::Extents { count, end, committed } => {
             match retry_by(store, gathering, || arena::grow(store, count, end, committed)) {
@@ -92,18 +92,18 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
             let memory = need.of_memory(store.layout.extents_max);
             match provide_late(store, memory, Gathering::PassesOver) {
                 Err(Error::SpaceFull(_)) => learn::postpone_growth(store, scope, mask, keys),
-                // Among the dead, which the put has nothing to do with: its own stripe it has had.
+                // Among the dead, which the put has nothing to do with: its own partition it has had.
                 Err(error) if error.is_stall() => learn::postpone_growth(store, scope, mask, keys),
                 done => done,
             }
         }
         Need::Log => sweep::lengthen_log(store, gathering),
         Need::JournalRoom { bytes } => drain::make_room(store, u64::from(bytes)),
-        Need::EventRoom { cell, bytes } => hear::make_event_room(store, cell, bytes),
+        Need::EventRoom { node, bytes } => hear::make_event_room(store, node, bytes),
     }
 }
 
-/// Gathers extents that nobody needs: what the dead had, and what stripes keep for the next tuple of
+/// Gathers extents that nobody needs: what the dead had, and what partitions keep for the next tuple of
 /// some size. Returns whether more are free now, and `count` neighbouring ones among the first `end` are free.
 #[cold]
 fn gather(store: &Store, count: u32, end: u32, gathering: Gathering) -> Result<bool, Error> {
@@ -122,18 +122,18 @@ fn gather_all(store: &Store, gathering: Gathering) -> Result<bool, Error> {
     let mut has_waited = false;
     for shape in 0..registry::count(&view) {
         retry_by(store, gathering, || {
-            let scope = stripe::scope_of(shape);
+            let scope = partition::scope_of(shape);
             let entered = match gathering {
                 Gathering::Waits => Some(Section::enter(&store.memory, scope)?),
-                Gathering::PassesOver if has_waited => passage::enter_if_free(store, scope)?,
-                Gathering::PassesOver => passage::enter_in_time(store, scope)?,
+                Gathering::PassesOver if has_waited => bounded_lock::enter_if_free(store, scope)?,
+                Gathering::PassesOver => bounded_lock::enter_in_time(store, scope)?,
             };
             let Some(mut section) = entered else {
                 has_waited = true;
                 return Ok(());
             };
-            let stripe = Stripe::of_shape(section.view(), shape);
-            blocks::free_empty(&mut section, &store.layout, stripe)?;
+            let partition = Partition::of_shape(section.view(), shape);
+            blocks::free_empty(&mut section, &store.layout, partition)?;
             section.commit()?;
             Ok(())
         })?;
@@ -148,7 +148,7 @@ const RIGHTS: [u32; 2] = [head::SWEEP_SCOPE, head::DRAIN_SCOPE];
 fn nobody_stays(store: &Store) -> Result<bool, Error> {
     // Who is at the cleaning up is left to it, and is to be no other one's reason not to begin.
     for scope in sweep::scopes(store).filter(|scope| !RIGHTS.contains(scope)) {
-        if passage::enter_if_free(store, scope)?.is_none() {
+        if bounded_lock::enter_if_free(store, scope)?.is_none() {
             return Ok(false);
         }
     }

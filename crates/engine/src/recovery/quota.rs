@@ -1,27 +1,27 @@
 //! The limit of tuples, in a space that has one (rule B1).
 //!
-//! Each stripe counts its tuples under its own lock. Who puts where they are limited locks the *quota*, before any stripe,
+//! Each partition counts its tuples under its own lock. Who puts where they are limited locks the *quota*, before any partition,
 //! counts the tuples of all shapes, and then locks what it needs.
 //!
 //! The limit is never exceeded. While the quota is locked, no shape has more tuples than were counted. Only a put makes
-//! them more. An undo leads back to the count, since a stripe is counted while no section is open in it. So a section
+//! them more. An undo leads back to the count, since a partition is counted while no section is open in it. So a section
 //! counts once, however many it puts.
 //!
-//! Nobody counts for ever. Who counts may wait for whoever is inside of a stripe, with the quota locked: that one waits for
-//! nothing but locks that come after the stripe's, and the quota's comes before. What was counted stays good, so each stripe
+//! Nobody counts for ever. Who counts may wait for whoever is inside of a partition, with the quota locked: that one waits for
+//! nothing but locks that come after the partition's, and the quota's comes before. What was counted stays good, so each partition
 //! is waited for once. (Rejected: always to give the quota up for the wait, and to begin anew. A put of many never ends then,
 //! if others pause for less time than it takes.)
 //!
-//! But who was stopped inside of a stripe is not waited for with the quota locked, which all who put would have to wait for one
+//! But who was stopped inside of a partition is not waited for with the quota locked, which all who put would have to wait for one
 //! after the other: who sees that somebody stays gives the quota up, waits as at every lock, and begins anew a few times.
 
 use tupelo_shm::{Section, View};
 
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 use crate::store::{Store, count, fullness, registry};
-use crate::time::{enter, passage};
+use crate::time::{bounded_lock, enter};
 use crate::waiters::keep;
 
 /// How often who counts begins, at most: the last time it waits with the quota locked.
@@ -47,14 +47,14 @@ pub(crate) fn begin_put(store: &Store, scope: u32) -> Result<(Section<'_>, Place
     begin_limited_put(store, scope)
 }
 
-/// As [`begin_put`], at a moment at which everything that was due in the stripe of `scope` has happened.
+/// As [`begin_put`], at a moment at which everything that was due in the partition of `scope` has happened.
 #[inline(always)]
 pub(crate) fn enter_to_put(store: &Store, scope: u32) -> Result<(Section<'_>, Places), Error> {
     if store.tuples_max == 0 {
         return Ok((enter::enter(store, scope)?, None));
     }
     let (section, places) = begin_limited_put(store, scope)?;
-    if stripe::is_behind(Stripe::of_scope(section.view(), scope)) {
+    if partition::is_behind(Partition::of_scope(section.view(), scope)) {
         return Err(Need::Time.into());
     }
     Ok((section, places))
@@ -81,7 +81,7 @@ fn begin_limited_put(store: &Store, scope: u32) -> Result<(Section<'_>, Places),
 }
 
 /// Counts the tuples of the space for a section that has the quota alone, and has changed nothing. `gives_up`: where
-/// somebody stays inside of a stripe.
+/// somebody stays inside of a partition.
 fn count_tuples(store: &Store, view: &View<'_>, gives_up: bool) -> Result<Counted, Error> {
     let mut tuples = 0;
     for shape in 0..registry::count(view) {
@@ -97,12 +97,12 @@ fn count_tuples(store: &Store, view: &View<'_>, gives_up: bool) -> Result<Counte
     Ok(Ok(tuples))
 }
 
-/// Counts the tuples of a shape under the lock of its stripe: what a dead process has left there is undone first.
+/// Counts the tuples of a shape under the lock of its partition: what a dead process has left there is undone first.
 #[cold]
 fn count_inside(store: &Store, shape: u32, gives_up: bool) -> Result<Counted, Error> {
-    let scope = stripe::scope_of(shape);
+    let scope = partition::scope_of(shape);
     let entered = if gives_up {
-        passage::enter_in_time(store, scope)?
+        bounded_lock::enter_in_time(store, scope)?
     } else {
         Some(Section::enter(&store.memory, scope)?)
     };
@@ -143,14 +143,14 @@ mod tests {
         engine.put(&[Field::Int(1)]).unwrap();
         engine.put(&[Field::Str("a")]).unwrap();
         let (mut looks, mut free) = (0, 0);
-        let refused = testing::beside_one_who_stays(&engine, stripe::scope_of(0), || {
+        let refused = testing::beside_one_who_stays(&engine, partition::scope_of(0), || {
             thread::scope(|scope| {
                 let put = scope.spawn(|| engine.put(&[Field::Str("b")]));
                 while !put.is_finished() {
                     thread::sleep(Duration::from_millis(1));
                     looks += 1;
                     free += usize::from(
-                        passage::enter_if_free(&engine, head::QUOTA_SCOPE).unwrap().is_some(),
+                        bounded_lock::enter_if_free(&engine, head::QUOTA_SCOPE).unwrap().is_some(),
                     );
                 }
                 put.join().unwrap()

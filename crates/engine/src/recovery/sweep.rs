@@ -1,7 +1,7 @@
 //! Cleaning up after the dead (rules C1, L5), by whoever comes by: there is no daemon.
 //!
 //! What a dead thread left inside a lock is undone by the next locker ([`tupelo_shm::Section`]). What it
-//! left between two sections is named in its thread slot or in a waiter's cell: reserved records are freed,
+//! left between two sections is named in its thread slot or in a waiter's wait node: reserved records are freed,
 //! held ones go back to their place. Every step is a small section, so a killed sweeper is just repeated.
 
 use std::sync::atomic::Ordering;
@@ -19,11 +19,11 @@ use crate::index::links;
 use crate::journal;
 use crate::recovery::held::{self, Held};
 use crate::recovery::provide::{self, Gathering};
-use crate::recovery::{abandoned, cell_memory, shrink, withdraw};
-use crate::store::stripe::{self, Stripe};
-use crate::store::{self, Store, arena, flight, record, registry, space_line};
+use crate::recovery::{abandoned, node_memory, shrink, withdraw};
+use crate::store::partition::{self, Partition};
+use crate::store::{self, Store, arena, in_flight, record, registry, space_line};
 use crate::waiters::events::Happening;
-use crate::waiters::{self, cells, keep, turns};
+use crate::waiters::{self, keep, nodes, turns};
 
 /// Shortest time between two sweeps of a space by those who wait, in milliseconds. Somebody blocked looks
 /// around every 100 ms, and is to see by then what a dead process held (rule L5).
@@ -114,7 +114,7 @@ pub(crate) fn settle_all(store: &Store) -> Result<(), Error> {
 fn settle_each(store: &Store, _right: &Section<'_>) -> Result<(), Error> {
     // Looked for first: who dies from here on is the next sweep's. What the threads of these were in the middle of is
     // undone below, so what is in their names then, they had. A process that dies after its threads were looked at might
-    // seem to have a cell that it only was about to get, which is in the list of free ones.
+    // seem to have a wait node that it only was about to get, which is in the list of free ones.
     let dead_processes: Vec<ParticipantInfo> =
         store.memory.participants().into_iter().filter(|process| !process.alive).collect();
     let mut dead_slots = store.memory.dead_slots();
@@ -131,7 +131,7 @@ fn settle_each(store: &Store, _right: &Section<'_>) -> Result<(), Error> {
     }
     let mut has_freed = false;
     for (slot, _) in dead_slots {
-        settle_flights(store, slot)?;
+        settle_in_flights(store, slot)?;
         if !store.memory.still_decides(slot)? {
             free_log_run(store, slot)?;
             store.memory.free_slot(slot);
@@ -139,7 +139,7 @@ fn settle_each(store: &Store, _right: &Section<'_>) -> Result<(), Error> {
         }
     }
     for dead in dead_processes {
-        free_cells_of(store, dead.number)?;
+        free_nodes_of(store, dead.number)?;
         (store.callbacks.free_holds_of)(store, dead.number, dead.pid)?;
         store.memory.free_participant(dead.number);
     }
@@ -172,7 +172,7 @@ pub(crate) fn recall_matches_of(
     template: &[TemplateRef<'_>],
 ) -> Result<bool, Error> {
     let view = store.memory.view();
-    let held = |shape| Stripe::of_shape(&view, shape).hides_some();
+    let held = |shape| Partition::of_shape(&view, shape).hides_some();
     let is_held = registry::fitting(store, template).into_iter().any(|(_, shape)| held(shape));
     if is_held {
         recall(store)?;
@@ -182,22 +182,22 @@ pub(crate) fn recall_matches_of(
 
 /// The locks of the space.
 pub(crate) fn scopes(store: &Store) -> impl Iterator<Item = u32> {
-    let stripes = (0..registry::count(&store.memory.view())).map(stripe::scope_of);
-    stripes.chain(head::SCOPES)
+    let partitions = (0..registry::count(&store.memory.view())).map(partition::scope_of);
+    partitions.chain(head::SCOPES)
 }
 
 /// Frees or puts back the records that a dead thread had in its hands.
-fn settle_flights(store: &Store, slot: Slot<'_>) -> Result<(), Error> {
-    for word in flight::words() {
-        settle_flight(store, (slot, word), || flight::named(slot, word))?;
+fn settle_in_flights(store: &Store, slot: Slot<'_>) -> Result<(), Error> {
+    for word in in_flight::words() {
+        settle_in_flight(store, (slot, word), || in_flight::named(slot, word))?;
         // Whoever settled it before may have died before this.
-        flight::free(slot, word);
+        in_flight::free(slot, word);
     }
     Ok(())
 }
 
 /// Frees or puts back the record that a word of a slot names, as `named` tells.
-pub(crate) fn settle_flight(
+pub(crate) fn settle_in_flight(
     store: &Store,
     (slot, word): (Slot<'_>, usize),
     named: impl Fn() -> u32,
@@ -205,20 +205,20 @@ pub(crate) fn settle_flight(
     let delivery = provide::retry(store, || {
         let mut delivery = waiters::deliver::Delivery::default();
         let Some(held) = held::lock_held(store, &named, false)? else { return Ok(delivery) };
-        let Held { mut section, stripe, reference, kinds } = held;
+        let Held { mut section, partition, reference, kinds } = held;
         match record::header(section.view(), reference).load(record::STATE) {
             record::RESERVED | record::COPIED => {
-                links::free_record(store, &mut section, stripe, reference)?;
+                links::free_record(store, &mut section, partition, reference)?;
             }
             record::TAKEN => {
                 let back = (reference, Happening::Unheard);
-                delivery = held::give_back(store, &mut section, stripe, back, kinds.as_slice())?;
+                delivery = held::give_back(store, &mut section, partition, back, kinds.as_slice())?;
             }
             _ => {}
         }
-        flight::settle(&mut section, slot, word);
+        in_flight::settle(&mut section, slot, word);
         journal::commit(store, &mut section)?;
-        flight::free(slot, word);
+        in_flight::free(slot, word);
         Ok(delivery)
     })?;
     delivery.wake(store);
@@ -250,20 +250,20 @@ fn replace_log_run<'m>(
     arena::give_back(section, &store.layout, first, count)
 }
 
-/// Gives the cells of a dead process back, and the tuples that it was handed.
-fn free_cells_of(store: &Store, participant: u32) -> Result<(), Error> {
+/// Gives the wait nodes of a dead process back, and the tuples that it was handed.
+fn free_nodes_of(store: &Store, participant: u32) -> Result<(), Error> {
     let view = store.memory.view();
-    for number in 1..=cells::used(&view) {
-        let cell = waiters::cell(&view, number);
-        if cell.load(waiters::OWNER) != participant + 1 {
+    for number in 1..=nodes::used(&view) {
+        let node = waiters::node(&view, number);
+        if node.load(waiters::OWNER) != participant + 1 {
             continue;
         }
         let want =
-            if cell.load(waiters::WANT) == Want::Read.number() { Want::Read } else { Want::Take };
+            if node.load(waiters::WANT) == Want::Read.number() { Want::Read } else { Want::Take };
         withdraw::withdraw(store, number, want)?;
-        cell_memory::drop_ring(store, number)?;
-        cell_memory::drop_template(store, cell)?;
-        cells::free_cell(store, number)?;
+        node_memory::drop_ring(store, number)?;
+        node_memory::drop_template(store, node)?;
+        nodes::free_node(store, number)?;
     }
     Ok(())
 }

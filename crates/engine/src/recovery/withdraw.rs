@@ -10,9 +10,9 @@ use crate::recovery::{handed, provide};
 use crate::store::Store;
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::Happening;
-use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, cell, chain, turns, wake};
+use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, chain, node, turns, wake};
 
-/// What became of a cell that has left its chain.
+/// What became of a wait node that has left its chain.
 pub(crate) struct Left {
     /// The lock of what it waited for; 0 if there was none.
     pub(crate) scope: u32,
@@ -22,16 +22,16 @@ pub(crate) struct Left {
     pub(crate) next: Option<u32>,
 }
 
-/// Takes a cell out of line, with what it was handed before.
+/// Takes a wait node out of line, with what it was handed before.
 pub(crate) fn leave_chain(store: &Store, number: u32) -> Result<Left, Error> {
-    let scope = cell(&store.memory.view(), number).load(SCOPE);
+    let scope = node(&store.memory.view(), number).load(SCOPE);
     if scope == 0 {
         return Ok(Left { scope, has_record: false, next: None });
     }
     // Locked whatever the state says: a put may be handing over at this very moment, or may have
     // died over it.
     let mut section = Section::enter(&store.memory, scope)?;
-    let own = cell(section.view(), number);
+    let own = node(section.view(), number);
     let is_for_room = own.load(WANT) == Want::Room.number();
     if own.load(STATE) == LINKED {
         chain::unfile(&mut section, number);
@@ -42,7 +42,7 @@ pub(crate) fn leave_chain(store: &Store, number: u32) -> Result<Left, Error> {
     Ok(Left { scope, has_record, next })
 }
 
-/// Takes a cell out of line, and puts back what it was handed.
+/// Takes a wait node out of line, and puts back what it was handed.
 pub(crate) fn withdraw(store: &Store, number: u32, want: Want) -> Result<(), Error> {
     let Left { scope, mut has_record, next } = leave_chain(store, number)?;
     if let Some(next) = next {
@@ -52,24 +52,24 @@ pub(crate) fn withdraw(store: &Store, number: u32, want: Want) -> Result<(), Err
         provide::retry(store, || give_up_handed(store, number, want))?.wake(store);
         // Somebody may have been taking it back at the same time, and die over it.
         let section = Section::enter(&store.memory, scope)?;
-        has_record = cell(section.view(), number).load(RECORD) != 0;
+        has_record = node(section.view(), number).load(RECORD) != 0;
     }
     Ok(())
 }
 
-/// Puts back, or frees, what a cell was handed.
+/// Puts back, or frees, what a wait node was handed.
 pub(crate) fn give_up_handed(store: &Store, number: u32, want: Want) -> Result<Delivery, Error> {
     let Some(held) = handed::lock_handed(store, number, false)? else {
         return Ok(Delivery::default());
     };
-    let Held { mut section, stripe, reference, kinds } = held;
-    let cell = cell(section.view(), number);
-    section.set(cell, RECORD, 0);
+    let Held { mut section, partition, reference, kinds } = held;
+    let node = node(section.view(), number);
+    section.set(node, RECORD, 0);
     let delivery = if want == Want::Read {
-        held::free_held(store, &mut section, stripe, reference, kinds.as_slice(), false)?
+        held::free_held(store, &mut section, partition, reference, kinds.as_slice(), false)?
     } else {
         let back = (reference, Happening::Unheard);
-        held::give_back(store, &mut section, stripe, back, kinds.as_slice())?
+        held::give_back(store, &mut section, partition, back, kinds.as_slice())?
     };
     journal::commit(store, &mut section)?;
     Ok(delivery)

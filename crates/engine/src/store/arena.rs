@@ -1,4 +1,4 @@
-//! The arena: 64 KiB extents, free or owned by a stripe, and their growth.
+//! The arena: 64 KiB extents, free or owned by a partition, and their growth.
 //!
 //! A set of bits says which extents are committed and free; lowest first, so that the high ones empty and
 //! can go back to the system. Extents are taken and returned inside the section of whoever needs them,
@@ -25,7 +25,7 @@ pub(crate) const HINT: usize = 8;
 pub(crate) type Entry<'m> = Span<'m, EXTENT_ENTRY_BYTES>;
 /// What the extent is used for: [`BLOCKS`] or [`RUN`]; size class in the second byte.
 pub(crate) const KIND: usize = 0;
-/// Scope of the stripe that owns it.
+/// Scope of the partition that owns it.
 pub(crate) const OWNER: usize = 4;
 /// Blocks in use; or, for the first extent of a run, how many extents it has.
 pub(crate) const LIVE: usize = 8;
@@ -33,7 +33,7 @@ pub(crate) const LIVE: usize = 8;
 pub(crate) const FREE_LIST: usize = 12;
 /// Blocks that were ever used.
 pub(crate) const BUMP: usize = 16;
-/// Neighbours in the stripe's list of extents with room: number + 1, 0 at the ends.
+/// Neighbours in the partition's list of extents with room: number + 1, 0 at the ends.
 pub(crate) const PREVIOUS: usize = 20;
 pub(crate) const NEXT: usize = 24;
 

@@ -1,8 +1,8 @@
-//! Blocks: what records and index tables are made of, cut from the extents that a stripe owns.
+//! Blocks: what records and index tables are made of, cut from the extents that a partition owns.
 //!
 //! Sizes come in classes, so freed blocks are reused as they are: steady traffic touches no new memory.
 //! Allocation and release happen inside the section that needs them and are two or three logged words.
-//! A stripe lists, per class, the extents that have room; an extent that becomes empty goes back to the
+//! A partition lists, per class, the extents that have room; an extent that becomes empty goes back to the
 //! arena unless it is the only one of its list. What is larger than half an extent gets whole extents.
 //!
 //! Each size exists twice. Blocks for tuples are within the limit of the space. Blocks that serve takers (claims,
@@ -24,7 +24,9 @@ use crate::store::arena::{
     self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN,
 };
 use crate::store::extension::EXTENSION_BYTES;
-use crate::store::stripe::{PARTIAL, PARTIAL_BEYOND, SPARE_BEYOND, SPARES, SPARES_COUNT, Stripe};
+use crate::store::partition::{
+    PARTIAL, PARTIAL_BEYOND, Partition, SPARE_BEYOND, SPARES, SPARES_COUNT,
+};
 use crate::store::{record, step};
 
 /// Sizes of blocks, in granules. The largest are as many as an extent can be cut into 8, 6, 5, 4, 3 and 2 of: a tuple with an array
@@ -34,7 +36,7 @@ const SIZES: [u16; 28] = [
     256, 341, 512,
 ];
 pub(crate) const SIZES_COUNT: usize = SIZES.len();
-/// How many lists of extents a stripe has: those of tuples, and then those that may lie beyond the limit.
+/// How many lists of extents a partition has: those of tuples, and then those that may lie beyond the limit.
 pub(crate) const CLASSES_COUNT: usize = 2 * SIZES_COUNT;
 /// Sizes of the classes, in granules.
 const CLASSES: [u16; CLASSES_COUNT] = {
@@ -85,7 +87,7 @@ const SPARES_CLASS: usize = 1;
 pub(crate) const EXTENSION_CLASS: usize = SIZES_COUNT + EXTENSION_BYTES / GRANULE - 1;
 const _: () = assert!(CLASSES[EXTENSION_CLASS] as usize * GRANULE == EXTENSION_BYTES);
 
-/// The word of the stripe that holds the spare block of `class`, 0 if there is none; `None` if the class has
+/// The word of the partition that holds the spare block of `class`, 0 if there is none; `None` if the class has
 /// no spare.
 #[inline(always)]
 fn spare(class: usize) -> Option<usize> {
@@ -97,7 +99,7 @@ fn spare(class: usize) -> Option<usize> {
     }
 }
 
-/// The word of the stripe with the list of extents for blocks of `class` that have room.
+/// The word of the partition with the list of extents for blocks of `class` that have room.
 #[inline(always)]
 pub(crate) fn list_of(class: usize) -> usize {
     if class < SIZES_COUNT {
@@ -107,16 +109,16 @@ pub(crate) fn list_of(class: usize) -> usize {
     }
 }
 
-/// The spare blocks of a stripe: the word that holds it, its class, the block.
-pub(crate) fn spares(stripe: Stripe<'_>) -> impl Iterator<Item = (usize, usize, u32)> {
+/// The spare blocks of a partition: the word that holds it, its class, the block.
+pub(crate) fn spares(partition: Partition<'_>) -> impl Iterator<Item = (usize, usize, u32)> {
     (0..CLASSES_COUNT).filter_map(move |class| {
         let at = spare(class)?;
-        let block = stripe.page().load(at);
+        let block = partition.page().load(at);
         (block != 0).then_some((at, class, block))
     })
 }
 
-/// A size of small records: one of those of which a stripe keeps a spare block.
+/// A size of small records: one of those of which a partition keeps a spare block.
 #[derive(Clone, Copy)]
 pub(crate) struct Small(usize);
 
@@ -137,14 +139,14 @@ impl Small {
 pub(crate) fn allocate_small<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     Small(number): Small,
 ) -> Result<(u32, Store<'m>), Error> {
-    let spare = stripe.page().place(SPARES + 4 * number);
+    let spare = partition.page().place(SPARES + 4 * number);
     let class = SPARES_CLASS + number;
     let mut block = spare.load();
     if block == 0 {
-        block = allocate_in_extent(section, layout, stripe, class)?;
+        block = allocate_in_extent(section, layout, partition, class)?;
     } else {
         section.note_allocated(block, class_granules(class));
     }
@@ -176,10 +178,10 @@ pub(crate) fn start<'m>(view: &View<'m>, block: u32) -> Span<'m, GRANULE> {
     view.at(block)
 }
 
-/// Words that allocating a block changes: the extent's list and count, its way out of the stripe's list; or
-/// the arena's set and the stripe's list, for a new extent.
+/// Words that allocating a block changes: the extent's list and count, its way out of the partition's list; or
+/// the arena's set and the partition's list, for a new extent.
 pub(crate) const ALLOCATE_WORDS: usize = 4 + arena::MARK_WORDS + 1;
-/// Words that freeing a block changes: the block and its extent, the extent's way into the stripe's list or
+/// Words that freeing a block changes: the block and its extent, the extent's way into the partition's list or
 /// out of it, the arena's set.
 pub(crate) const FREE_WORDS: usize = 3 + 4 + 2 + arena::MARK_WORDS;
 
@@ -193,13 +195,13 @@ pub(crate) const FREE_WORDS: usize = 3 + 4 + 2 + arena::MARK_WORDS;
 pub(crate) fn allocate<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     bytes: usize,
 ) -> Result<u32, Error> {
     if bytes > BLOCK_BYTES_MAX {
-        return allocate_run(section, stripe, bytes, (layout, layout.extents_max));
+        return allocate_run(section, partition, bytes, (layout, layout.extents_max));
     }
-    allocate_of(section, layout, stripe, class_for(bytes.div_ceil(GRANULE)))
+    allocate_of(section, layout, partition, class_for(bytes.div_ceil(GRANULE)))
 }
 
 /// As [`allocate`], perhaps beyond the limit of the space, for what serves a caller.
@@ -211,14 +213,14 @@ pub(crate) fn allocate<'m>(
 pub(crate) fn allocate_beyond<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     bytes: usize,
 ) -> Result<u32, Error> {
     if bytes > BLOCK_BYTES_MAX {
-        return allocate_run(section, stripe, bytes, (layout, layout.extents_all));
+        return allocate_run(section, partition, bytes, (layout, layout.extents_all));
     }
     let class = SIZES_COUNT + class_for(bytes.div_ceil(GRANULE));
-    allocate_of(section, layout, stripe, class)
+    allocate_of(section, layout, partition, class)
 }
 
 /// As [`allocate_beyond`], of an extension. A function of its own, so that it is compiled once.
@@ -226,9 +228,9 @@ pub(crate) fn allocate_beyond<'m>(
 pub(crate) fn allocate_extension_beyond<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
 ) -> Result<u32, Error> {
-    allocate_of(section, layout, stripe, EXTENSION_CLASS)
+    allocate_of(section, layout, partition, EXTENSION_CLASS)
 }
 
 /// Allocates a block of `class`.
@@ -236,18 +238,18 @@ pub(crate) fn allocate_extension_beyond<'m>(
 fn allocate_of<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     class: usize,
 ) -> Result<u32, Error> {
     if let Some(at) = spare(class) {
-        let block = stripe.page().load(at);
+        let block = partition.page().load(at);
         if block != 0 {
-            section.set(stripe.page(), at, 0);
+            section.set(partition.page(), at, 0);
             section.note_allocated(block, class_granules(class));
             return Ok(block);
         }
     }
-    allocate_in_extent(section, layout, stripe, class)
+    allocate_in_extent(section, layout, partition, class)
 }
 
 /// Allocates a block of `class` from the first extent that has room, or from a new one.
@@ -255,12 +257,12 @@ fn allocate_of<'m>(
 fn allocate_in_extent<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     class: usize,
 ) -> Result<u32, Error> {
-    let mut number = stripe.page().load(list_of(class));
+    let mut number = partition.page().load(list_of(class));
     if number == 0 {
-        number = add_extent(section, layout, stripe, class)?;
+        number = add_extent(section, layout, partition, class)?;
     }
     let entry = arena::entry(section.view(), layout, number - 1);
     let free = entry.load(FREE_LIST);
@@ -275,7 +277,7 @@ fn allocate_in_extent<'m>(
         layout.extent_granule(number - 1).wrapping_add(inside)
     };
     if !has_room(entry, class) {
-        unlist(section, layout, stripe, number, class);
+        unlist(section, layout, partition, number, class);
     }
     section.note_allocated(block, class_granules(class));
     if free == 0 {
@@ -303,7 +305,7 @@ pub(crate) fn has_room(entry: Entry<'_>, class: usize) -> bool {
 fn add_extent<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     class: usize,
 ) -> Result<u32, Error> {
     let end = if class < SIZES_COUNT { layout.extents_max } else { layout.extents_all };
@@ -311,13 +313,13 @@ fn add_extent<'m>(
     let entry = arena::entry(section.view(), layout, index);
     // A free extent's entry means nothing: no log (R2).
     entry.init(KIND, BLOCKS | u32::try_from(class).unwrap_or(0) << 8);
-    entry.init(OWNER, stripe.scope());
+    entry.init(OWNER, partition.scope());
     entry.init(LIVE, 0);
     entry.init(FREE_LIST, 0);
     entry.init(BUMP, 0);
     entry.init(PREVIOUS, 0);
     entry.init(NEXT, 0);
-    section.set(stripe.page(), list_of(class), index + 1);
+    section.set(partition.page(), list_of(class), index + 1);
     Ok(index + 1)
 }
 
@@ -325,12 +327,12 @@ fn add_extent<'m>(
 fn list<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     number: u32,
     class: usize,
 ) {
     let at = list_of(class);
-    let first = stripe.page().load(at);
+    let first = partition.page().load(at);
     let entry = arena::entry(section.view(), layout, number - 1);
     section.set(entry, PREVIOUS, 0);
     section.set(entry, NEXT, first);
@@ -338,21 +340,21 @@ fn list<'m>(
         let other = arena::entry(section.view(), layout, first - 1);
         section.set(other, PREVIOUS, number);
     }
-    section.set(stripe.page(), at, number);
+    section.set(partition.page(), at, number);
 }
 
 /// Takes an extent out of its list.
 fn unlist<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     number: u32,
     class: usize,
 ) {
     let entry = arena::entry(section.view(), layout, number - 1);
     let (previous, next) = (entry.load(PREVIOUS), entry.load(NEXT));
     if previous == 0 {
-        section.set(stripe.page(), list_of(class), next);
+        section.set(partition.page(), list_of(class), next);
     } else {
         let other = arena::entry(section.view(), layout, previous - 1);
         section.set(other, NEXT, next);
@@ -368,11 +370,11 @@ fn unlist<'m>(
 pub(crate) fn free<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     block: u32,
 ) -> Result<(), Error> {
     let first = start(section.view(), block);
-    free_at(section, layout, stripe, block, first)
+    free_at(section, layout, partition, block, first)
 }
 
 /// As [`free`], with the window on the block's first granule.
@@ -380,12 +382,12 @@ pub(crate) fn free<'m>(
 pub(crate) fn free_at<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     block: u32,
     first: Span<'m, GRANULE>,
 ) -> Result<(), Error> {
-    let release = release(section, layout, stripe, block, first);
-    free_to(section, layout, stripe, (block, first), release)
+    let release = release(section, layout, partition, block, first);
+    free_to(section, layout, partition, (block, first), release)
 }
 
 /// Where a block goes that is freed.
@@ -404,7 +406,7 @@ pub(crate) enum Release<'m> {
 pub(crate) fn release<'m>(
     section: &Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     block: u32,
     first: Span<'m, GRANULE>,
 ) -> Release<'m> {
@@ -417,8 +419,8 @@ pub(crate) fn release<'m>(
     }
     section.note_freed(block);
     match spare(class) {
-        Some(at) if stripe.page().load(at) == 0 => {
-            let place = stripe.page().place(at);
+        Some(at) if partition.page().load(at) == 0 => {
+            let place = partition.page().place(at);
             Release::Spare([(first.place(record::STATE), record::FREE), (place, block)])
         }
         _ => Release::Extent(index, class),
@@ -430,7 +432,7 @@ pub(crate) fn release<'m>(
 pub(crate) fn free_to<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     block: (u32, Span<'m, GRANULE>),
     release: Release<'m>,
 ) -> Result<(), Error> {
@@ -440,19 +442,19 @@ pub(crate) fn free_to<'m>(
             Ok(())
         }
         Release::Extent(index, class) => {
-            free_in_extent(section, layout, stripe, block, (index, class))
+            free_in_extent(section, layout, partition, block, (index, class))
         }
         Release::Run(index, entry) => free_run(section, layout, index, entry),
     }
 }
 
 /// Enters a block of `class` into the free list of the extent with number `index`, and gives the extent back
-/// if that was its last block in use and the stripe has another.
+/// if that was its last block in use and the partition has another.
 #[inline(never)]
 fn free_in_extent<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (block, first): (u32, Span<'m, GRANULE>),
     (index, class): (u32, usize),
 ) -> Result<(), Error> {
@@ -466,11 +468,11 @@ fn free_in_extent<'m>(
     ];
     section.set_words(stores);
     if !had_room {
-        list(section, layout, stripe, index + 1, class);
+        list(section, layout, partition, index + 1, class);
     }
     let alone = entry.load(PREVIOUS) == 0 && entry.load(NEXT) == 0;
     if entry.load(LIVE) == 0 && !alone {
-        unlist(section, layout, stripe, index + 1, class);
+        unlist(section, layout, partition, index + 1, class);
         arena::give_back(section, layout, index, 1)?;
     }
     Ok(())
@@ -492,12 +494,12 @@ fn free_run<'m>(
     Ok(())
 }
 
-/// Whether a block of `stripe`, in use or free, begins at `granule`. For references that were kept while the lock
+/// Whether a block of `partition`, in use or free, begins at `granule`. For references that were kept while the lock
 /// was not: their block may be gone, and its memory, too.
 pub(crate) fn begins_at<'m>(
     view: &View<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     granule: u32,
 ) -> bool {
     let index = layout.extent_of(granule);
@@ -505,7 +507,7 @@ pub(crate) fn begins_at<'m>(
         return false;
     }
     let entry = arena::entry(view, layout, index);
-    if entry.load(OWNER) != stripe.scope() {
+    if entry.load(OWNER) != partition.scope() {
         return false;
     }
     let (kind, inside) = (entry.load(KIND), granule - layout.extent_granule(index));
@@ -525,13 +527,13 @@ pub(crate) fn begins_at<'m>(
 #[inline(never)]
 fn allocate_run<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     bytes: usize,
     (layout, end): (&Layout, u32),
 ) -> Result<u32, Error> {
     let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
     let first = arena::take_below(end, section, layout, count)?;
-    arena::mark_run(section, layout, first, count, stripe.scope());
+    arena::mark_run(section, layout, first, count, partition.scope());
     Ok(layout.extent_granule(first))
 }
 
@@ -540,11 +542,11 @@ fn allocate_run<'m>(
 pub(crate) fn free_empty<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
 ) -> Result<(), Error> {
-    free_spares(section, layout, stripe)?;
+    free_spares(section, layout, partition)?;
     for class in 0..CLASSES_COUNT {
-        let mut number = stripe.page().load(list_of(class));
+        let mut number = partition.page().load(list_of(class));
         for _ in 0..layout.extents_all {
             if number == 0 {
                 break;
@@ -554,7 +556,7 @@ pub(crate) fn free_empty<'m>(
             if entry.load(LIVE) == 0 {
                 // Not a longer log: there is no room for one.
                 step::commit_if_full(section)?;
-                unlist(section, layout, stripe, number, class);
+                unlist(section, layout, partition, number, class);
                 arena::give_back(section, layout, number - 1, 1)?;
             }
             number = next;
@@ -567,14 +569,14 @@ pub(crate) fn free_empty<'m>(
 fn free_spares<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
 ) -> Result<(), Error> {
-    for (at, class, block) in spares(stripe) {
+    for (at, class, block) in spares(partition) {
         step::commit_if_full(section)?;
-        section.set(stripe.page(), at, 0);
+        section.set(partition.page(), at, 0);
         let first = start(section.view(), block);
         let place = (layout.extent_of(block), class);
-        free_in_extent(section, layout, stripe, (block, first), place)?;
+        free_in_extent(section, layout, partition, (block, first), place)?;
     }
     Ok(())
 }

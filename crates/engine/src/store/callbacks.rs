@@ -5,7 +5,7 @@ use crate::store::Store;
 
 /// The functions of higher layers that lower ones call.
 pub(crate) struct Callbacks {
-    /// Lets everything happen that is due in the stripe with this lock. What has happened stays, also where it fails.
+    /// Lets everything happen that is due in the partition with this lock. What has happened stays, also where it fails.
     pub(crate) catch_up: fn(&Store, u32) -> Result<(), Error>,
     /// Tells those who keep the time that the earliest timer of the space is due at this moment, in milliseconds.
     pub(crate) tell_keepers: fn(&Store, u64),

@@ -11,7 +11,7 @@
 //! | 40 | fence of the claim that has it, or had it last (two words) |
 //! | 48 | attempts that failed |
 //! | 52 | most attempts that the claim allows, 0 for any number; or which of its process's transactions has it |
-//! | 56, 60 | next and previous in the stripe's list of claimed, or of dead, records |
+//! | 56, 60 | next and previous in the partition's list of claimed, or of dead, records |
 //! | 64 | index links 2 to 7 |
 //! | 160 | number of the lease (two words) |
 //! | 168 | locks of transactions that have read the record |
@@ -27,8 +27,8 @@ use tupelo_shm::{GRANULE, Section, Span, View};
 
 use crate::base::error::Error;
 use crate::base::layout::Layout;
+use crate::store::partition::{INDEXES_MAX, LEASED_COUNT, Partition};
 use crate::store::record::{EXTENDED_INSIDE, EXTENSION, Header, Record, SHAPE};
-use crate::store::stripe::{INDEXES_MAX, LEASED_COUNT, Stripe};
 use crate::store::{blocks, extension};
 
 /// Links that fit into the header of a record itself.
@@ -68,7 +68,7 @@ pub(crate) fn of<'m>(view: &View<'m>, header: Header<'m>) -> Option<Extension<'m
 }
 
 /// As [`of`], for a block that begins with the state of a record. Only a table of waiters may do so, too, and its words are
-/// numbers of cells, which are no granules of the arena.
+/// numbers of wait nodes, which are no granules of the arena.
 #[inline]
 pub(crate) fn of_any<'m>(
     view: &View<'m>,
@@ -88,13 +88,13 @@ pub(crate) fn of_any<'m>(
 pub(crate) fn ensure<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     header: Header<'m>,
 ) -> Result<Extension<'m>, Error> {
     if let Some(extension) = of(section.view(), header) {
         return Ok(extension);
     }
-    let block = blocks::allocate(section, layout, stripe, EXTENSION_BYTES)?;
+    let block = blocks::allocate(section, layout, partition, EXTENSION_BYTES)?;
     Ok(add(section, header, block))
 }
 
@@ -103,13 +103,13 @@ pub(crate) fn ensure<'m>(
 pub(crate) fn ensure_beyond<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     header: Header<'m>,
 ) -> Result<Extension<'m>, Error> {
     if let Some(extension) = of(section.view(), header) {
         return Ok(extension);
     }
-    let block = blocks::allocate_extension_beyond(section, layout, stripe)?;
+    let block = blocks::allocate_extension_beyond(section, layout, partition)?;
     Ok(add(section, header, block))
 }
 
@@ -151,13 +151,13 @@ fn clear(extension: Extension<'_>) {
 #[inline]
 pub(crate) fn recount<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     extension: Extension<'m>,
     ends: bool,
 ) {
     let ended = extension.load64(LEASE_END_MS) != 0;
     if ends != ended {
-        section.add(stripe.page(), LEASED_COUNT, if ends { 1 } else { -1 });
+        section.add(partition.page(), LEASED_COUNT, if ends { 1 } else { -1 });
     }
 }
 

@@ -4,7 +4,7 @@ use tupelo_tuple::Shape;
 
 use crate::base::error::{Error, Fullness};
 use crate::base::layout::EXTENT_BYTES;
-use crate::store::stripe::{LIVE, Stripe};
+use crate::store::partition::{LIVE, Partition};
 use crate::store::{Store, arena, count, registry};
 
 /// The error of a space that can not grow, with its figures.
@@ -53,7 +53,7 @@ pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Full
 /// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.
 pub(crate) fn visible(store: &Store) -> Option<u64> {
     let view = store.memory.view();
-    let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
+    let live = |shape| u64::from(Partition::of_shape(&view, shape).page().load(LIVE));
     (!drops_oldest(store)).then(|| (0..registry::count(&view)).map(live).sum())
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn fullest(store: &Store) -> Option<(Shape, u64)> {
         return None;
     }
     let view = store.memory.view();
-    let live = |shape: u32| Stripe::of_shape(&view, shape).page().load(LIVE);
+    let live = |shape: u32| Partition::of_shape(&view, shape).page().load(LIVE);
     let fullest = (0..registry::count(&view)).max_by_key(|shape| live(*shape))?;
     let tuples = u64::from(live(fullest));
     let kinds = registry::kinds_of(store, &view, fullest).filter(|_| tuples > 0)?;

@@ -13,7 +13,7 @@ use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::store::blocks;
 use crate::store::extension::{Extension, HISTORY};
-use crate::store::stripe::Stripe;
+use crate::store::partition::Partition;
 
 /// Longest reason, in bytes of UTF-8.
 const REASON_BYTES_MAX: usize = 512;
@@ -45,14 +45,14 @@ pub struct Attempt {
 pub(crate) fn append<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     extension: Extension<'m>,
     attempt: &Attempt,
 ) -> Result<u32, Error> {
     let old = extension.load(HISTORY);
     let mut attempts = read(section.view(), old);
     attempts.push(attempt.clone());
-    write(section, layout, stripe, extension, &attempts)?;
+    write(section, layout, partition, extension, &attempts)?;
     Ok(old)
 }
 
@@ -64,12 +64,12 @@ pub(crate) fn append<'m>(
 pub(crate) fn write<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     extension: Extension<'m>,
     attempts: &[Attempt],
 ) -> Result<(), Error> {
     let bytes = encode(attempts);
-    let block = blocks::allocate(section, layout, stripe, TEXT + bytes.len())?;
+    let block = blocks::allocate(section, layout, partition, TEXT + bytes.len())?;
     let start: Span<'m, GRANULE> = section.view().at(block);
     start.init(BYTES, u32::try_from(bytes.len()).unwrap_or(0));
     section.view().copy_in(block as usize * GRANULE + TEXT, &bytes);
@@ -91,10 +91,10 @@ pub(crate) fn detach<'m>(section: &mut Section<'m>, extension: Extension<'m>) ->
 pub(crate) fn free<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     block: u32,
 ) -> Result<(), Error> {
-    if block == 0 { Ok(()) } else { blocks::free(section, layout, stripe, block) }
+    if block == 0 { Ok(()) } else { blocks::free(section, layout, partition, block) }
 }
 
 /// The attempts that a history block tells of, oldest first; none for block 0.

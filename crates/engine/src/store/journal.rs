@@ -63,7 +63,7 @@ pub(crate) fn line<'m>(view: &View<'m>) -> Line<'m> {
     view.span(head::JOURNAL)
 }
 
-/// Gives out the id of a tuple. Under the lock of its stripe, so that of two tuples there the later has the larger one.
+/// Gives out the id of a tuple. Under the lock of its partition, so that of two tuples there the later has the larger one.
 pub(crate) fn give_id(line: Line<'_>) -> u64 {
     line.double(NEXT_ID).fetch_add(1, Ordering::Relaxed)
 }

@@ -7,7 +7,7 @@ use tupelo_shm::Slot;
 use tupelo_shm::process::fork_generation;
 
 use crate::base::want::Want;
-use crate::store::{Store, flight};
+use crate::store::{Store, in_flight};
 
 /// What one process left.
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl Hand {
     pub(crate) fn record(self, store: &Store) -> u32 {
         let slot = self.slot(store);
         let is_its = store.memory.owner_of(slot) == Some(self.owner);
-        if is_its { flight::named(slot, self.word) } else { 0 }
+        if is_its { in_flight::named(slot, self.word) } else { 0 }
     }
 
     pub(crate) fn slot(self, store: &Store) -> Slot<'_> {

@@ -1,4 +1,4 @@
-//! The memory of a space: stripes and their records, shapes, the blocks and extents that they are made of.
+//! The memory of a space: partitions and their records, shapes, the blocks and extents that they are made of.
 //!
 //! [`Store`] is what the functions of all layers work on. What a space does is not in it: that is in the layers above,
 //! as functions that are given one.
@@ -11,18 +11,18 @@ pub(crate) mod changes;
 pub(crate) mod classes;
 pub(crate) mod count;
 pub(crate) mod extension;
-pub(crate) mod flight;
 pub(crate) mod fullness;
 pub(crate) mod history;
+pub(crate) mod in_flight;
 pub(crate) mod incoming;
 pub(crate) mod journal;
 pub(crate) mod key;
 pub(crate) mod left;
+pub(crate) mod partition;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod spare;
 pub(crate) mod step;
-pub(crate) mod stripe;
 pub(crate) mod wide;
 
 use std::ops::Deref;
@@ -65,7 +65,7 @@ pub struct Store {
     pub(crate) layout: Layout,
     /// Tuples that the space may hold; 0: as many as fit.
     pub(crate) tuples_max: u64,
-    /// Whether a put of a small tuple has nothing to see to but its stripe: no limit of tuples, and no journal.
+    /// Whether a put of a small tuple has nothing to see to but its partition: no limit of tuples, and no journal.
     pub(crate) is_plain: bool,
     /// Who is told of changes.
     pub(crate) journal: Journal,
@@ -73,7 +73,7 @@ pub struct Store {
     pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
-    pub(crate) spare_cell: SpareCell,
+    pub(crate) spare_node: SpareCell,
     pub(crate) abandoned: Abandoned,
     pub(crate) classes: Classes,
     pub(crate) random: AtomicU64,

@@ -8,7 +8,7 @@
 //! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 24: an open transaction has read it; bit 31: the image is wide |
 //! | 16 | sequence number: the order of puts (two words) |
 //! | 24 | block with what few records have ([`crate::store::extension`]), 0 if none |
-//! | 28 | who holds it: waiter cell, or participant + 1 |
+//! | 28 | who holds it: waiter wait node, or participant + 1 |
 //! | 32, 36 | previous and next in the order of puts |
 //! | 40, 56 | index links 0 and 1: tag, next leader in the bucket, next and previous with the same key |
 //! | 72 | the image ([`tupelo_tuple::image`]) |
@@ -584,7 +584,7 @@ pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -
 }
 
 /// Whether a match is read in place rather than copied inside the section. Large ones are, so that others do not wait
-/// for the copy. Those that the sink may be unable to represent are, so that they can go back.
+/// for the copy. Those that the visitor may be unable to represent are, so that they can go back.
 #[inline]
 pub(crate) fn must_be_held(header: Header<'_>, is_refusable: bool) -> bool {
     !is_short(header) || is_refusable

@@ -17,7 +17,7 @@ use crate::base::layout::{
 };
 use crate::base::refusable;
 use crate::store::key::{Key, Tagger};
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 use crate::store::{Store, classes, registry};
 
 /// The entry of a shape.
@@ -137,7 +137,7 @@ impl Kinds {
         }
     }
 
-    /// Whether the sink may be unable to represent a tuple of these kinds.
+    /// Whether the visitor may be unable to represent a tuple of these kinds.
     #[inline]
     pub(crate) fn are_refusable(&self) -> bool {
         self.all.set & (u32::from(refusable::refusable()) | UNCERTAIN) != 0
@@ -379,7 +379,7 @@ fn add_shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
         });
     };
     commit_pages(store, layout::shape(shape), SHAPE_BYTES)?;
-    commit_pages(store, layout::stripe(shape), layout::STRIPE_BYTES)?;
+    commit_pages(store, layout::partition(shape), layout::PARTITION_BYTES)?;
     let names = kinds.class().map_or(&[][..], Class::encoding);
     if !names.is_empty() {
         commit_pages(store, layout::class(shape), layout::CLASS_PAGE_BYTES)?;
@@ -394,7 +394,7 @@ fn add_shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
     entry.init(ARITY, u32::try_from(kinds.all.len).unwrap_or(0));
     // Also 0: who died here before may have left another.
     entry.init(CLASS_BYTES, u32::try_from(names.len()).unwrap_or(0));
-    Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
+    Partition::of_shape(view, shape).page().init(partition::SHAPE, shape);
     publish(view, place, shape);
     Ok(shape)
 }

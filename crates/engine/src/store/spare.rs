@@ -1,10 +1,10 @@
-//! The cell of a waiter that a process keeps at hand.
+//! The wait node of a waiter that a process keeps at hand.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tupelo_shm::process::fork_generation;
 
-/// The cell that this process waited in last, kept for its next wait: whoever waits often, and briefly, needs no
+/// The wait node that this process waited in last, kept for its next wait: whoever waits often, and briefly, needs no
 /// lock for it. It is the process's own all the while, so it goes with it if it dies.
 #[derive(Default)]
 pub(crate) struct SpareCell {
@@ -23,7 +23,7 @@ impl SpareCell {
         (is_own && word as u32 != 0).then_some(word as u32)
     }
 
-    /// Keeps a cell, unless there is one. Returns whether it does.
+    /// Keeps a wait node, unless there is one. Returns whether it does.
     pub(crate) fn keep(&self, number: u32) -> bool {
         let word = u64::from(fork_generation()) << 32 | u64::from(number);
         self.word.compare_exchange(0, word, Ordering::Release, Ordering::Relaxed).is_ok()

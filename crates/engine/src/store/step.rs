@@ -14,9 +14,9 @@
 use tupelo_shm::Section;
 
 use crate::base::error::{Error, Need};
-use crate::store::stripe::{NEXT_SEQUENCE, Stripe, TAKES};
+use crate::store::partition::{NEXT_SEQUENCE, Partition, TAKES};
 
-/// State, marks, holder, who holds it, how many are held, in whose flight: a record changes hands.
+/// State, marks, holder, who holds it, how many are held, in whose in-flight slot: a record changes hands.
 pub(crate) const HAND_WORDS: usize = 6;
 
 /// Words that a step may change without asking for more.
@@ -36,7 +36,7 @@ pub(crate) fn beyond(section: &Section<'_>, words: usize) -> Result<(), Error> {
     if section.room() < words.saturating_add(STEP_WORDS) { Err(Need::Log.into()) } else { Ok(()) }
 }
 
-/// Lets an undo restore the numbers of puts and takes of `shapes`, which no step logs. The stripes of `shapes` are
+/// Lets an undo restore the numbers of puts and takes of `shapes`, which no step logs. The partitions of `shapes` are
 /// locked. The caller is about to change `changes` tuples in one section. If the section begins anew, for a longer log
 /// or for memory, each tuple is then counted once.
 pub(crate) fn count_anew(
@@ -48,11 +48,11 @@ pub(crate) fn count_anew(
         return Ok(());
     }
     for shape in shapes {
-        let stripe = Stripe::of_shape(section.view(), shape);
+        let partition = Partition::of_shape(section.view(), shape);
         beyond(section, COUNTS.len())?;
-        section.focus(stripe.scope());
+        section.focus(partition.scope());
         for at in COUNTS {
-            section.set(stripe.page(), at, stripe.page().load(at));
+            section.set(partition.page(), at, partition.page().load(at));
         }
     }
     Ok(())

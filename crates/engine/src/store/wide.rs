@@ -4,7 +4,7 @@ use tupelo_shm::{GRANULE, Section, Span, View};
 
 use crate::base::error::Error;
 use crate::base::layout::head;
-use crate::store::stripe::{Stripe, WIDE_KNOWN};
+use crate::store::partition::{Partition, WIDE_KNOWN};
 
 /// Words of the line of wide waiters.
 pub(crate) type WideLine<'m> = Span<'m, 64>;
@@ -23,13 +23,13 @@ pub(crate) const ROOM_FIRST: usize = 16;
 
 pub(crate) const ROOM_LAST: usize = 20;
 
-/// The cell of who was told last that there may be room, and when, in coarse monotonic milliseconds modulo 2^32.
+/// The wait node of who was told last that there may be room, and when, in coarse monotonic milliseconds modulo 2^32.
 /// Hints, written without the log.
 pub(crate) const ROOM_TURN: usize = 24;
 
 pub(crate) const ROOM_TURN_MS: usize = 28;
 
-/// The cell of who has the turn and has tried, until it is told again. A hint, too.
+/// The wait node of who has the turn and has tried, until it is told again. A hint, too.
 pub(crate) const ROOM_TRIES: usize = 36;
 
 /// When the row of turns began that its owner is in or was in last. A hint, too.
@@ -47,31 +47,31 @@ pub(crate) fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
 }
 
-/// Whether there may be wide waiters. Asked inside a section over a stripe. A wide waiter gets in line while it
-/// holds every stripe that could have a match, so it came before this section, and is seen, or will look at
+/// Whether there may be wide waiters. Asked inside a section over a partition. A wide waiter gets in line while it
+/// holds every partition that could have a match, so it came before this section, and is seen, or will look at
 /// what this section leaves.
 ///
 /// A count of none is believed only if nobody was inside the lock meanwhile: whoever is may have served a
-/// waiter, die, and so leave it waiting. So is what the stripe knows: that none of them could match its tuples.
+/// waiter, die, and so leave it waiting. So is what the partition knows: that none of them could match its tuples.
 #[inline]
-pub(crate) fn may_wait(view: &View<'_>, stripe: Option<Stripe<'_>>, count: usize) -> bool {
+pub(crate) fn may_wait(view: &View<'_>, partition: Option<Partition<'_>>, count: usize) -> bool {
     let both: Span<'_, { 2 * GRANULE }> = view.span(head::WIDE - GRANULE);
     let (lock, words) = (both.part::<GRANULE>(0), both.part::<GRANULE>(GRANULE));
     let Some(sequence) = lock.begin_read() else { return true };
-    let some =
-        words.load(count) != 0 && !stripe.is_some_and(|stripe| is_passed_over(stripe, words));
+    let some = words.load(count) != 0
+        && !partition.is_some_and(|partition| is_passed_over(partition, words));
     some || !lock.unchanged(sequence)
 }
 
-/// Whether it is known that none of the wide waiters could match a tuple of the stripe's shape. They have changed at least
-/// once if there are any, so a stripe that knows nothing does not pass them over.
+/// Whether it is known that none of the wide waiters could match a tuple of the partition's shape. They have changed at least
+/// once if there are any, so a partition that knows nothing does not pass them over.
 #[inline]
-pub(crate) fn is_passed_over(stripe: Stripe<'_>, line: WideLine<'_>) -> bool {
+pub(crate) fn is_passed_over(partition: Partition<'_>, line: WideLine<'_>) -> bool {
     let changes = line.load64(WIDE_CHANGES);
-    changes != 0 && stripe.page().load64(WIDE_KNOWN) == known(changes, false)
+    changes != 0 && partition.page().load64(WIDE_KNOWN) == known(changes, false)
 }
 
-/// What a stripe notes: the change that it knows of, and whether one of the wide waiters could match then. A shift, since
+/// What a partition notes: the change that it knows of, and whether one of the wide waiters could match then. A shift, since
 /// the number may come from a damaged segment.
 pub(crate) fn known(changes: u64, may_match: bool) -> u64 {
     changes << 1 | u64::from(may_match)
@@ -83,33 +83,37 @@ pub(crate) fn counts_any_wide(view: &View<'_>) -> bool {
     wide_line(view).load(WIDE_WAITING) != 0
 }
 
-/// Whether a section over a stripe has to look at the wide waiters.
+/// Whether a section over a partition has to look at the wide waiters.
 ///
 /// Not if it holds the arena without their lock: then there were none when it locked the arena ([`enter_wide`]),
-/// and whoever came since does not care for this stripe, or would have waited for it.
+/// and whoever came since does not care for this partition, or would have waited for it.
 #[inline]
-pub(crate) fn concerns_wide(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
-    concerns(section, Some(stripe))
+pub(crate) fn concerns_wide(section: &Section<'_>, partition: Partition<'_>) -> bool {
+    concerns(section, Some(partition))
 }
 
-/// Whether a section over any stripe may have to.
+/// Whether a section over any partition may have to.
 pub(crate) fn may_concern_wide(section: &Section<'_>) -> bool {
     concerns(section, None)
 }
 
 #[inline]
-pub(crate) fn concerns(section: &Section<'_>, stripe: Option<Stripe<'_>>) -> bool {
-    may_wait(section.view(), stripe, WIDE_WAITING)
-        && (counts_wide(section, stripe, WIDE_WAITING)
+pub(crate) fn concerns(section: &Section<'_>, partition: Option<Partition<'_>>) -> bool {
+    may_wait(section.view(), partition, WIDE_WAITING)
+        && (counts_wide(section, partition, WIDE_WAITING)
             || !(section.holds(head::WIDE_SCOPE) || section.holds(head::ARENA_SCOPE)))
 }
 
 /// Whether a section that holds the lock of the wide waiters, and so knows, counts some that could match.
-pub(crate) fn counts_wide(section: &Section<'_>, stripe: Option<Stripe<'_>>, count: usize) -> bool {
+pub(crate) fn counts_wide(
+    section: &Section<'_>,
+    partition: Option<Partition<'_>>,
+    count: usize,
+) -> bool {
     let line = wide_line(section.view());
     section.holds(head::WIDE_SCOPE)
         && line.load(count) != 0
-        && !stripe.is_some_and(|stripe| is_passed_over(stripe, line))
+        && !partition.is_some_and(|partition| is_passed_over(partition, line))
 }
 
 /// Locks the wide waiters for the rest of the section, unless it holds them already.

@@ -1,12 +1,12 @@
-//! The records of a stripe that are in somebody's hands beyond a call, or dead: lists through their extensions.
+//! The records of a partition that are in somebody's hands beyond a call, or dead: lists through their extensions.
 
 use tupelo_shm::{Section, View, Word};
 
 use crate::store::extension::{self, Extension, LIST_NEXT, LIST_PREVIOUS};
+use crate::store::partition::{CLAIMED, DEAD, ENLISTED, LOCKS, Partition};
 use crate::store::record;
-use crate::store::stripe::{CLAIMED, DEAD, ENLISTED, LOCKS, Stripe};
 
-/// A list of a stripe.
+/// A list of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     /// What somebody has claimed.
@@ -20,7 +20,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// The word of the stripe with the first record.
+    /// The word of the partition with the first record.
     fn first(self) -> usize {
         match self {
             Self::Claimed => CLAIMED,
@@ -42,13 +42,13 @@ impl List {
 
     /// Whether `reference` is the record that came last.
     #[inline]
-    pub(crate) fn begins_with(self, stripe: Stripe<'_>, reference: u32) -> bool {
-        stripe.page().load(self.first()) == reference
+    pub(crate) fn begins_with(self, partition: Partition<'_>, reference: u32) -> bool {
+        partition.page().load(self.first()) == reference
     }
 
-    /// Whether a stripe has any.
-    pub(crate) fn is_empty(self, stripe: Stripe<'_>) -> bool {
-        stripe.page().load(self.first()) == 0
+    /// Whether a partition has any.
+    pub(crate) fn is_empty(self, partition: Partition<'_>) -> bool {
+        partition.page().load(self.first()) == 0
     }
 }
 
@@ -58,11 +58,11 @@ pub(crate) const LINK_WORDS: usize = 4;
 /// Links a record at the front.
 pub(crate) fn push<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     list: List,
     (reference, extension): (u32, Extension<'m>),
 ) {
-    let head = stripe.page().place(list.first());
+    let head = partition.page().place(list.first());
     let first = head.load();
     section.set_words([
         (extension.place(LIST_NEXT), first),
@@ -79,12 +79,12 @@ pub(crate) fn push<'m>(
 #[inline(always)]
 pub(crate) fn push_unlisted<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     list: List,
     (reference, extension): (u32, Extension<'m>),
     [one, two, three]: [(Word<'m>, u32); 3],
 ) {
-    let head = stripe.page().place(list.first());
+    let head = partition.page().place(list.first());
     let first = head.load();
     extension.init(LIST_NEXT, first);
     extension.init(LIST_PREVIOUS, 0);
@@ -98,14 +98,14 @@ pub(crate) fn push_unlisted<'m>(
 #[inline(always)]
 pub(crate) fn remove<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     list: List,
     extension: Extension<'m>,
 ) {
     let (next, previous) = (extension.load(LIST_NEXT), extension.load(LIST_PREVIOUS));
     let from = match extension_of(section.view(), previous) {
         Some(other) => other.place(LIST_NEXT),
-        None => stripe.page().place(list.first()),
+        None => partition.page().place(list.first()),
     };
     section.set_word(from, next);
     if let Some(other) = extension_of(section.view(), next) {
@@ -131,10 +131,10 @@ pub(crate) fn extension_of<'m>(view: &View<'m>, reference: u32) -> Option<Extens
 /// leads back into itself.
 pub(crate) fn records<'v, 'm>(
     view: &'v View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     list: List,
 ) -> impl Iterator<Item = (u32, Extension<'m>)> + use<'v, 'm> {
-    let mut next = stripe.page().load(list.first());
+    let mut next = partition.page().load(list.first());
     let mut previous = 0;
     std::iter::from_fn(move || {
         let (reference, extension) = (next, extension_of(view, next)?);

@@ -1,4 +1,4 @@
-//! A hierarchical timing wheel per stripe, after Varghese and Lauck (1987): arming, disarming and firing a timer
+//! A hierarchical timing wheel per partition, after Varghese and Lauck (1987): arming, disarming and firing a timer
 //! take the same few steps however many there are (rule L1).
 //!
 //! A slot of the lowest level is a millisecond; a slot of each further one is as long as the level below. A
@@ -26,8 +26,8 @@ use crate::base::clock::{TIME_MS_MAX, now_ms};
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::store::extension::{self, Extension, TIMER, lease_end_ms};
+use crate::store::partition::{DUE_MS, Partition, WHEEL};
 use crate::store::record::{self, Record};
-use crate::store::stripe::{DUE_MS, Stripe, WHEEL};
 use crate::store::{Store, blocks};
 use crate::time::earliest;
 
@@ -64,42 +64,42 @@ fn timer<'m>(view: &View<'m>, reference: u32) -> Timer<'m> {
     extension.part(TIMER)
 }
 
-/// The wheel of a stripe, if anything there was ever armed.
-fn wheel<'m>(view: &View<'m>, stripe: Stripe<'m>) -> Option<Wheel<'m>> {
-    match stripe.page().load(WHEEL) {
+/// The wheel of a partition, if anything there was ever armed.
+fn wheel<'m>(view: &View<'m>, partition: Partition<'m>) -> Option<Wheel<'m>> {
+    match partition.page().load(WHEEL) {
         0 => None,
         block => Some(view.at(block)),
     }
 }
 
-/// The stripe's wheel; a new one, whose time is `now_ms`, if it has none: only then is the clock read.
+/// The partition's wheel; a new one, whose time is `now_ms`, if it has none: only then is the clock read.
 #[inline(always)]
 fn ensure<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     now_ms: impl FnOnce() -> u64,
 ) -> Result<Wheel<'m>, Error> {
-    if let Some(wheel) = wheel(section.view(), stripe) {
+    if let Some(wheel) = wheel(section.view(), partition) {
         return Ok(wheel);
     }
-    begin(section, layout, stripe, now_ms)
+    begin(section, layout, partition, now_ms)
 }
 
-/// Gives a stripe its wheel.
+/// Gives a partition its wheel.
 #[cold]
 #[inline(never)]
 fn begin<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     now_ms: impl FnOnce() -> u64,
 ) -> Result<Wheel<'m>, Error> {
-    let block = blocks::allocate_beyond(section, layout, stripe, WHEEL_BYTES)?;
+    let block = blocks::allocate_beyond(section, layout, partition, WHEEL_BYTES)?;
     let wheel: Wheel<'m> = section.view().at(block);
     wheel.init64(TIME, now_ms());
     (IN_USE..WHEEL_BYTES).step_by(8).for_each(|word| wheel.init64(word, 0));
-    section.set(stripe.page(), WHEEL, block);
+    section.set(partition.page(), WHEEL, block);
     Ok(wheel)
 }
 
@@ -134,21 +134,21 @@ fn bit(slot: u32) -> (usize, u32) {
 ///
 /// # Errors
 ///
-/// [`crate::base::error::Need`] if the stripe has no wheel yet and there is no block for one.
+/// [`crate::base::error::Need`] if the partition has no wheel yet and there is no block for one.
 pub(crate) fn arm<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &store.layout, stripe, now_ms)?;
+    let wheel = ensure(section, &store.layout, partition, now_ms)?;
     link(section, wheel, reference, due_ms);
-    note_due(store, stripe, due_ms);
+    note_due(store, partition, due_ms);
     Ok(())
 }
 
-/// Sees to it that the stripe is looked at when it is `due_ms`, where a timer is to be armed by then. It has a wheel
+/// Sees to it that the partition is looked at when it is `due_ms`, where a timer is to be armed by then. It has a wheel
 /// afterwards.
 ///
 /// # Errors
@@ -158,13 +158,13 @@ pub(crate) fn arm<'m>(
 pub(crate) fn expect<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     due_ms: u64,
 ) -> Result<(), Error> {
-    if stripe.page().load(WHEEL) == 0 {
-        ensure(section, &store.layout, stripe, now_ms)?;
+    if partition.page().load(WHEEL) == 0 {
+        ensure(section, &store.layout, partition, now_ms)?;
     }
-    note_due(store, stripe, due_ms);
+    note_due(store, partition, due_ms);
     Ok(())
 }
 
@@ -173,11 +173,11 @@ pub(crate) fn expect<'m>(
 pub(crate) fn arm_fresh<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, extension): (u32, Extension<'m>),
     due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &store.layout, stripe, now_ms)?;
+    let wheel = ensure(section, &store.layout, partition, now_ms)?;
     let Some(place) = place_for(section.view(), wheel, reference, due_ms) else { return Ok(()) };
     // Not reachable before the wheel has it, so without the log (R2).
     let timer: Timer<'m> = extension.part(TIMER);
@@ -186,17 +186,17 @@ pub(crate) fn arm_fresh<'m>(
     timer.init(PREVIOUS, place.last);
     timer.init(SLOT, place.slot + 1);
     enter(section, wheel, place, reference);
-    note_due(store, stripe, due_ms);
+    note_due(store, partition, due_ms);
     Ok(())
 }
 
-/// Sees to it that the stripe is looked at when it is `due_ms`.
+/// Sees to it that the partition is looked at when it is `due_ms`.
 #[inline]
-pub(crate) fn note_due(store: &Store, stripe: Stripe<'_>, due_ms: u64) {
-    let known_ms = stripe.page().load64(DUE_MS);
+pub(crate) fn note_due(store: &Store, partition: Partition<'_>, due_ms: u64) {
+    let known_ms = partition.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {
         // A lower bound: too low does no harm, so it is not undone.
-        stripe.page().init64(DUE_MS, due_ms);
+        partition.page().init64(DUE_MS, due_ms);
         earliest::note_due(store, due_ms);
     }
 }
@@ -270,13 +270,13 @@ fn enter<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, place: Place<'m>, refe
 }
 
 /// Disarms the timer of a record, if it is armed.
-pub(crate) fn disarm<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+pub(crate) fn disarm<'m>(section: &mut Section<'m>, partition: Partition<'m>, reference: u32) {
     let timer = timer(section.view(), reference);
     let slot = timer.load(SLOT);
     if slot == 0 {
         return;
     }
-    let Some(wheel) = wheel(section.view(), stripe) else { return section.view().violate() };
+    let Some(wheel) = wheel(section.view(), partition) else { return section.view().violate() };
     if slot > LEVELS * SLOTS {
         return section.view().violate();
     }
@@ -326,11 +326,11 @@ fn next_event(wheel: Wheel<'_>) -> Option<(u32, u64)> {
 /// What `between` says.
 pub(crate) fn pop<'m>(
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     now_ms: u64,
     mut between: impl FnMut(&mut Section<'m>) -> Result<(), Error>,
 ) -> Result<Option<u32>, Error> {
-    let Some(wheel) = wheel(section.view(), stripe) else { return Ok(None) };
+    let Some(wheel) = wheel(section.view(), partition) else { return Ok(None) };
     loop {
         between(section)?;
         let event = next_event(wheel).filter(|(_, event_ms)| *event_ms <= now_ms);
@@ -355,7 +355,7 @@ pub(crate) fn pop<'m>(
             section.view().violate();
             return Ok(None);
         }
-        disarm(section, stripe, reference);
+        disarm(section, partition, reference);
         if !moves {
             return Ok(Some(reference));
         }
@@ -368,11 +368,14 @@ pub(crate) fn due_ms(view: &View<'_>, reference: u32) -> u64 {
     timer(view, reference).load64(DUE)
 }
 
-/// Every armed timer of a stripe, with its time, after a check that each stands where it belongs. What is wrong
+/// Every armed timer of a partition, with its time, after a check that each stands where it belongs. What is wrong
 /// otherwise.
-pub(crate) fn armed(view: &View<'_>, stripe: Stripe<'_>) -> Result<BTreeMap<u32, u64>, String> {
+pub(crate) fn armed(
+    view: &View<'_>,
+    partition: Partition<'_>,
+) -> Result<BTreeMap<u32, u64>, String> {
     let mut armed = BTreeMap::new();
-    let Some(wheel) = wheel(view, stripe) else { return Ok(armed) };
+    let Some(wheel) = wheel(view, partition) else { return Ok(armed) };
     let time_ms = wheel.load64(TIME);
     for slot in 0..LEVELS * SLOTS {
         let first = wheel.load(head(slot));
@@ -409,11 +412,11 @@ fn is_of_this_moment(time_ms: u64, slot: u32) -> bool {
     digit(time_ms, slot / SLOTS) == slot % SLOTS
 }
 
-/// Notes when the stripe's next timer is due, or what else is at `other_ms`, after everything due has been fired and the
+/// Notes when the partition's next timer is due, or what else is at `other_ms`, after everything due has been fired and the
 /// section has committed.
-pub(crate) fn note_next(view: &View<'_>, stripe: Stripe<'_>, other_ms: Option<u64>) {
-    let next = wheel(view, stripe).and_then(next_event).map(|(_, event_ms)| event_ms);
-    stripe.page().init64(DUE_MS, next.into_iter().chain(other_ms).min().unwrap_or(0));
+pub(crate) fn note_next(view: &View<'_>, partition: Partition<'_>, other_ms: Option<u64>) {
+    let next = wheel(view, partition).and_then(next_event).map(|(_, event_ms)| event_ms);
+    partition.page().init64(DUE_MS, next.into_iter().chain(other_ms).min().unwrap_or(0));
 }
 
 pub(crate) fn set64<'m, const N: usize>(
@@ -437,14 +440,14 @@ pub(crate) const fn halves(value: u64) -> [u32; 2] {
 pub(crate) fn arm_lease<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<(), Error> {
     let end_ms = lease_end_ms(section.view(), record);
     if end_ms == 0 {
         return Ok(());
     }
-    arm(store, section, stripe, record.reference, end_ms)
+    arm(store, section, partition, record.reference, end_ms)
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! Where cells are linked: per stripe in a table by mask and tag, in the one list of wide waiters, or in line for room.
+//! Where wait nodes are linked: per partition in a table by mask and tag, in the one list of wide waiters, or in line for room.
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 
 use super::{
-    Cell, HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, cell, stored,
+    HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, WaitNode, node, stored,
 };
 use crate::base::error::Error;
 use crate::base::layout::{WAITERS_MAX, head};
 use crate::base::want::Want;
-use crate::store::registry::Kinds;
-use crate::store::stripe::{
-    SUBSCRIBED, Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
-    WIDE_KNOWN,
+use crate::store::partition::{
+    Partition, SUBSCRIBED, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING,
+    WATCHING_REMOVALS, WIDE_KNOWN,
 };
+use crate::store::registry::Kinds;
 use crate::store::wide::{
     ROOM_FIRST, ROOM_LAST, ROOM_WAITING, WIDE_CHANGES, WIDE_FIRST, WIDE_SUBSCRIBED, WIDE_TOUCHED,
     WIDE_WAITING, WIDE_WATCHING_REMOVALS, WideLine, counts_wide, is_passed_over, known, may_wait,
@@ -22,7 +22,7 @@ use crate::store::{Store, blocks};
 use crate::time::wheel::set64;
 use crate::waiters::events;
 
-/// Chains of a stripe's table: short ones with a thousand waiters on distinct keys.
+/// Chains of a partition's table: short ones with a thousand waiters on distinct keys.
 pub(crate) const CHAINS: u32 = 1024;
 /// Bytes of the table.
 pub(crate) const TABLE_BYTES: usize = 4 * CHAINS as usize;
@@ -30,28 +30,28 @@ pub(crate) const TABLE_BYTES: usize = 4 * CHAINS as usize;
 const _: () =
     assert!(head::WIDE == (head::WIDE_SCOPE as usize + 1) * GRANULE, "one window on both");
 
-/// Whether the stripe does not know of the last change of the wide waiters, and may: not if the section has changed them
+/// Whether the partition does not know of the last change of the wide waiters, and may: not if the section has changed them
 /// itself, which may be undone. The section holds both locks.
-pub(crate) fn can_note_wide(view: &View<'_>, stripe: Stripe<'_>) -> bool {
+pub(crate) fn can_note_wide(view: &View<'_>, partition: Partition<'_>) -> bool {
     let line = wide_line(view);
-    stripe.page().load64(WIDE_KNOWN) >> 1 != line.load64(WIDE_CHANGES)
+    partition.page().load64(WIDE_KNOWN) >> 1 != line.load64(WIDE_CHANGES)
         && line.load(WIDE_TOUCHED) != view.turn(head::WIDE_SCOPE)
 }
 
-/// Notes in a stripe whether one of the wide waiters could match a tuple of `kinds`, its shape. The section holds both locks.
-pub(crate) fn note_wide(view: &View<'_>, stripe: Stripe<'_>, kinds: &Kinds) {
+/// Notes in a partition whether one of the wide waiters could match a tuple of `kinds`, its shape. The section holds both locks.
+pub(crate) fn note_wide(view: &View<'_>, partition: Partition<'_>, kinds: &Kinds) {
     let changes = wide_line(view).load64(WIDE_CHANGES);
-    stripe.page().init64(WIDE_KNOWN, known(changes, may_match(view, kinds)));
+    partition.page().init64(WIDE_KNOWN, known(changes, may_match(view, kinds)));
 }
 
 /// Whether one of the wide waiters could match a tuple of `kinds`, or waits for room, which any can give.
 fn may_match(view: &View<'_>, kinds: &Kinds) -> bool {
-    in_line_for_room(view) != 0 || wide(view).any(|(_, cell)| stored::may_match(view, cell, kinds))
+    in_line_for_room(view) != 0 || wide(view).any(|(_, node)| stored::may_match(view, node, kinds))
 }
 
-/// Checks what the stripe knows of the wide waiters.
-pub(crate) fn knows_the_wide(view: &View<'_>, stripe: Stripe<'_>, kinds: &Kinds) -> bool {
-    !is_passed_over(stripe, wide_line(view)) || !may_match(view, kinds)
+/// Checks what the partition knows of the wide waiters.
+pub(crate) fn knows_the_wide(view: &View<'_>, partition: Partition<'_>, kinds: &Kinds) -> bool {
+    !is_passed_over(partition, wide_line(view)) || !may_match(view, kinds)
 }
 
 fn note_change<'m>(section: &mut Section<'m>, line: WideLine<'m>) {
@@ -75,7 +75,7 @@ pub(crate) fn first_for_room(view: &View<'_>) -> Option<u32> {
     Some(wide_line(view).load(ROOM_FIRST)).filter(|first| *first != 0)
 }
 
-/// How many cells are in line, all told; those that watch removals; those that are subscriptions.
+/// How many wait nodes are in line, all told; those that watch removals; those that are subscriptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) all: u32,
@@ -100,9 +100,9 @@ pub(crate) fn wide_counts(view: &View<'_>) -> Counts {
     }
 }
 
-/// How many wait in one stripe.
-pub(crate) fn counts(stripe: Stripe<'_>) -> Counts {
-    let word = |at| stripe.page().load(at);
+/// How many wait in one partition.
+pub(crate) fn counts(partition: Partition<'_>) -> Counts {
+    let word = |at| partition.page().load(at);
     Counts {
         all: word(WAITING),
         watching_removals: word(WATCHING_REMOVALS),
@@ -110,33 +110,33 @@ pub(crate) fn counts(stripe: Stripe<'_>) -> Counts {
     }
 }
 
-/// Whether a cell is told of removals.
-pub(crate) fn watches_removals(cell: Cell<'_>) -> bool {
-    let want = cell.load(WANT);
+/// Whether a wait node is told of removals.
+pub(crate) fn watches_removals(node: WaitNode<'_>) -> bool {
+    let want = node.load(WANT);
     Want::watches_removals(want)
-        || is_subscription(cell) && cell.load(HEARS) & events::REMOVALS != 0
+        || is_subscription(node) && node.load(HEARS) & events::REMOVALS != 0
 }
 
-/// Whether a cell is a subscription's.
-pub(crate) fn is_subscription(cell: Cell<'_>) -> bool {
-    cell.load(WANT) == Want::Events.number()
+/// Whether a wait node is a subscription's.
+pub(crate) fn is_subscription(node: WaitNode<'_>) -> bool {
+    node.load(WANT) == Want::Events.number()
 }
 
-/// Whether anybody, wide or of this stripe, waits for a removal.
+/// Whether anybody, wide or of this partition, waits for a removal.
 #[inline(always)]
-pub(crate) fn watching_removals(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
-    stripe.page().load(WATCHING_REMOVALS) != 0
-        || (may_wait(section.view(), Some(stripe), WIDE_WATCHING_REMOVALS)
-            && (counts_wide(section, Some(stripe), WIDE_WATCHING_REMOVALS)
+pub(crate) fn watching_removals(section: &Section<'_>, partition: Partition<'_>) -> bool {
+    partition.page().load(WATCHING_REMOVALS) != 0
+        || (may_wait(section.view(), Some(partition), WIDE_WATCHING_REMOVALS)
+            && (counts_wide(section, Some(partition), WIDE_WATCHING_REMOVALS)
                 || !section.holds(head::WIDE_SCOPE)))
 }
 
-/// Whether a subscription, wide or of this stripe, may have heard of something in this section.
-pub(crate) fn is_heard(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
-    stripe.page().load(SUBSCRIBED) != 0 || section.holds(head::WIDE_SCOPE)
+/// Whether a subscription, wide or of this partition, may have heard of something in this section.
+pub(crate) fn is_heard(section: &Section<'_>, partition: Partition<'_>) -> bool {
+    partition.page().load(SUBSCRIBED) != 0 || section.holds(head::WIDE_SCOPE)
 }
 
-/// A word that holds the first cell of a chain.
+/// A word that holds the first wait node of a chain.
 #[derive(Clone, Copy)]
 struct Head<'m> {
     pair: Span<'m, 8>,
@@ -153,43 +153,47 @@ impl<'m> Head<'m> {
     }
 }
 
-/// Whether cells can be linked into `stripe` as it is: somebody has waited there before.
-pub(crate) fn has_table(stripe: Stripe<'_>) -> bool {
-    stripe.page().load(WAITER_TABLE) != 0
+/// Whether wait nodes can be linked into `partition` as it is: somebody has waited there before.
+pub(crate) fn has_table(partition: Partition<'_>) -> bool {
+    partition.page().load(WAITER_TABLE) != 0
 }
 
-fn head_of<'m>(view: &View<'m>, stripe: Stripe<'m>, tag: u32) -> Head<'m> {
-    let table = stripe.page().load(WAITER_TABLE);
+fn head_of<'m>(view: &View<'m>, partition: Partition<'m>, tag: u32) -> Head<'m> {
+    let table = partition.page().load(WAITER_TABLE);
     if table == 0 {
         view.violate();
     }
     Head::new(view, table as usize * tupelo_shm::GRANULE + 4 * (tag % CHAINS) as usize)
 }
 
-/// Mask and count of entry `number` of the stripe's list of masks. Entry 0 is the empty mask, under which
+/// Mask and count of entry `number` of the partition's list of masks. Entry 0 is the empty mask, under which
 /// a template goes whose own mask finds no entry.
 pub(crate) fn mask_entry(number: usize) -> (usize, usize) {
     let at = WAITER_MASKS + 8 * number;
     (at, at + 4)
 }
 
-/// The masks under which cells of the stripe are filed.
+/// The masks under which wait nodes of the partition are filed.
 #[inline]
-pub(crate) fn masks_in_use(stripe: Stripe<'_>) -> impl Iterator<Item = u32> {
-    // Each cell is counted under one: when all are, the rest is not in use.
-    let mut left = stripe.page().load(WAITING);
+pub(crate) fn masks_in_use(partition: Partition<'_>) -> impl Iterator<Item = u32> {
+    // Each wait node is counted under one: when all are, the rest is not in use.
+    let mut left = partition.page().load(WAITING);
     let counted = (0..WAITER_MASKS_MAX).map(mask_entry).map_while(move |(mask, count)| {
         let before = left;
-        let count = stripe.page().load(count);
+        let count = partition.page().load(count);
         left = left.saturating_sub(count);
         (before != 0).then_some((mask, count))
     });
-    counted.filter(|(_, count)| *count != 0).map(move |(mask, _)| stripe.page().load(mask))
+    counted.filter(|(_, count)| *count != 0).map(move |(mask, _)| partition.page().load(mask))
 }
 
-/// The cells filed under `mask` and `tag` (and others of the same chain).
-pub(crate) fn filed<'v, 'm>(view: &'v View<'m>, stripe: Stripe<'m>, tag: u32) -> Chain<'v, 'm> {
-    Chain { view, next: head_of(view, stripe, tag).first(), remaining: WAITERS_MAX }
+/// The wait nodes filed under `mask` and `tag` (and others of the same chain).
+pub(crate) fn filed<'v, 'm>(
+    view: &'v View<'m>,
+    partition: Partition<'m>,
+    tag: u32,
+) -> Chain<'v, 'm> {
+    Chain { view, next: head_of(view, partition, tag).first(), remaining: WAITERS_MAX }
 }
 
 /// The waiters for room, in the order in which they came.
@@ -210,7 +214,7 @@ pub(crate) struct Chain<'v, 'm> {
 }
 
 impl<'m> Iterator for Chain<'_, 'm> {
-    type Item = (u32, Cell<'m>);
+    type Item = (u32, WaitNode<'m>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let number = self.next;
@@ -222,40 +226,40 @@ impl<'m> Iterator for Chain<'_, 'm> {
             return None;
         }
         self.remaining -= 1;
-        let cell = cell(self.view, number);
-        self.next = cell.load(NEXT);
-        Some((number, cell))
+        let node = node(self.view, number);
+        self.next = node.load(NEXT);
+        Some((number, node))
     }
 }
 
-/// Links a filled cell into `stripe`, whose lock the section holds. `tag_of` gives the tag of its
+/// Links a filled wait node into `partition`, whose lock the section holds. `tag_of` gives the tag of its
 /// template under a mask.
 pub(crate) fn file<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     number: u32,
     mask: u32,
     tag_of: impl Fn(u32) -> u32,
 ) -> Result<(), Error> {
-    if stripe.page().load(WAITER_TABLE) == 0 {
-        let table = new_table(store, section, stripe)?;
-        section.set(stripe.page(), WAITER_TABLE, table);
+    if partition.page().load(WAITER_TABLE) == 0 {
+        let table = new_table(store, section, partition)?;
+        section.set(partition.page(), WAITER_TABLE, table);
     }
-    let mask = count_mask(section, stripe, mask);
+    let mask = count_mask(section, partition, mask);
     let tag = tag_of(mask);
-    let cell = cell(section.view(), number);
-    cell.init(SCOPE, stripe.scope());
-    cell.init(MASK, mask);
-    cell.init(TAG, tag);
-    let head = head_of(section.view(), stripe, tag);
+    let node = node(section.view(), number);
+    node.init(SCOPE, partition.scope());
+    node.init(MASK, mask);
+    node.init(TAG, tag);
+    let head = head_of(section.view(), partition, tag);
     link(section, head, number);
-    section.add(stripe.page(), WAITING, 1);
-    if watches_removals(cell) {
-        section.add(stripe.page(), WATCHING_REMOVALS, 1);
+    section.add(partition.page(), WAITING, 1);
+    if watches_removals(node) {
+        section.add(partition.page(), WATCHING_REMOVALS, 1);
     }
-    if is_subscription(cell) {
-        section.add(stripe.page(), SUBSCRIBED, 1);
+    if is_subscription(node) {
+        section.add(partition.page(), SUBSCRIBED, 1);
     }
     Ok(())
 }
@@ -263,9 +267,9 @@ pub(crate) fn file<'m>(
 fn new_table<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
 ) -> Result<u32, Error> {
-    let block = blocks::allocate_beyond(section, &store.layout, stripe, 4 * CHAINS as usize)?;
+    let block = blocks::allocate_beyond(section, &store.layout, partition, 4 * CHAINS as usize)?;
     let table: Span<'m, { 4 * CHAINS as usize }> = section.view().at(block);
     for word in
         (0..4 * CHAINS as usize).step_by(4).filter(|word| *word != crate::store::record::FREE_NEXT)
@@ -277,28 +281,28 @@ fn new_table<'m>(
     Ok(block)
 }
 
-/// Links a filled cell into the list of wide waiters, whose lock the section holds.
+/// Links a filled wait node into the list of wide waiters, whose lock the section holds.
 pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
-    let cell = cell(section.view(), number);
-    cell.init(SCOPE, head::WIDE_SCOPE);
-    cell.init(MASK, 0);
-    cell.init(TAG, 0);
+    let node = node(section.view(), number);
+    node.init(SCOPE, head::WIDE_SCOPE);
+    node.init(MASK, 0);
+    node.init(TAG, 0);
     let line = wide_line(section.view());
     let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
     link(section, head, number);
     section.add(line, WIDE_WAITING, 1);
     note_change(section, line);
-    if watches_removals(cell) {
+    if watches_removals(node) {
         section.add(line, WIDE_WATCHING_REMOVALS, 1);
     }
-    if is_subscription(cell) {
+    if is_subscription(node) {
         section.add(line, WIDE_SUBSCRIBED, 1);
     }
 }
 
-/// Links a filled cell at the end of the line for room; the section holds the lock of the wide waiters.
+/// Links a filled wait node at the end of the line for room; the section holds the lock of the wide waiters.
 pub(crate) fn file_for_room(section: &mut Section<'_>, number: u32) {
-    let this = cell(section.view(), number);
+    let this = node(section.view(), number);
     let line = wide_line(section.view());
     let last = line.load(ROOM_LAST);
     this.init(SCOPE, head::WIDE_SCOPE);
@@ -307,7 +311,7 @@ pub(crate) fn file_for_room(section: &mut Section<'_>, number: u32) {
     if last == 0 {
         section.set(line, ROOM_FIRST, number);
     } else {
-        let other = cell(section.view(), last);
+        let other = node(section.view(), last);
         section.set(other, NEXT, number);
     }
     section.set(line, ROOM_LAST, number);
@@ -322,40 +326,40 @@ fn count_for_room<'m>(section: &mut Section<'m>, line: WideLine<'m>, by: i32) {
     note_change(section, line);
 }
 
-/// Takes a cell out of the line for room.
+/// Takes a wait node out of the line for room.
 fn unfile_for_room(section: &mut Section<'_>, number: u32) {
-    let this = cell(section.view(), number);
+    let this = node(section.view(), number);
     let line = wide_line(section.view());
     let (previous, next) = (this.load(PREVIOUS), this.load(NEXT));
     if previous == 0 {
         section.set(line, ROOM_FIRST, next);
     } else {
-        let other = cell(section.view(), previous);
+        let other = node(section.view(), previous);
         section.set(other, NEXT, next);
     }
     if next == 0 {
         section.set(line, ROOM_LAST, previous);
     } else {
-        let other = cell(section.view(), next);
+        let other = node(section.view(), next);
         section.set(other, PREVIOUS, previous);
     }
     section.set(this, STATE, OWNED);
     count_for_room(section, line, -1);
 }
 
-/// Words that taking a cell out of its chain changes: two neighbours and the state, four counts, two words for the number
+/// Words that taking a wait node out of its chain changes: two neighbours and the state, four counts, two words for the number
 /// of changes.
 pub(crate) const UNFILE_WORDS: usize = 9;
 
-/// Takes a linked cell out of its chain; the section holds the lock that the cell names.
+/// Takes a linked wait node out of its chain; the section holds the lock that the wait node names.
 pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
-    let cell = cell(section.view(), number);
-    let scope = cell.load(SCOPE);
-    if cell.load(WANT) == Want::Room.number() {
+    let node = node(section.view(), number);
+    let scope = node.load(SCOPE);
+    if node.load(WANT) == Want::Room.number() {
         unfile_for_room(section, number);
         return;
     }
-    let (removal, subscribed) = (watches_removals(cell), is_subscription(cell));
+    let (removal, subscribed) = (watches_removals(node), is_subscription(node));
     if scope == head::WIDE_SCOPE {
         let line = wide_line(section.view());
         let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
@@ -370,29 +374,29 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
         }
         return;
     }
-    let stripe = Stripe::of_scope(section.view(), scope);
-    let head = head_of(section.view(), stripe, cell.load(TAG));
+    let partition = Partition::of_scope(section.view(), scope);
+    let head = head_of(section.view(), partition, node.load(TAG));
     unlink(section, head, number);
-    section.add(stripe.page(), WAITING, -1);
-    let mask = cell.load(MASK);
+    section.add(partition.page(), WAITING, -1);
+    let mask = node.load(MASK);
     let entries = (0..WAITER_MASKS_MAX).map(mask_entry);
-    let entry = entries
-        .into_iter()
-        .find(|(at, count)| stripe.page().load(*at) == mask && stripe.page().load(*count) != 0);
+    let entry = entries.into_iter().find(|(at, count)| {
+        partition.page().load(*at) == mask && partition.page().load(*count) != 0
+    });
     if let Some((_, count)) = entry {
-        section.add(stripe.page(), count, -1);
+        section.add(partition.page(), count, -1);
     }
     if removal {
-        section.add(stripe.page(), WATCHING_REMOVALS, -1);
+        section.add(partition.page(), WATCHING_REMOVALS, -1);
     }
     if subscribed {
-        section.add(stripe.page(), SUBSCRIBED, -1);
+        section.add(partition.page(), SUBSCRIBED, -1);
     }
 }
 
-/// Counts one more cell under `mask`, or under the empty mask if there are too many masks. Returns which.
-fn count_mask<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, mask: u32) -> u32 {
-    let page = stripe.page();
+/// Counts one more wait node under `mask`, or under the empty mask if there are too many masks. Returns which.
+fn count_mask<'m>(section: &mut Section<'m>, partition: Partition<'m>, mask: u32) -> u32 {
+    let page = partition.page();
     let in_use = |number: &usize| page.load(mask_entry(*number).1) != 0;
     let same = (1..WAITER_MASKS_MAX)
         .find(|number| in_use(number) && page.load(mask_entry(*number).0) == mask);
@@ -407,11 +411,11 @@ fn count_mask<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, mask: u32) -> u
 
 fn link<'m>(section: &mut Section<'m>, head: Head<'m>, number: u32) {
     let first = head.first();
-    let this = cell(section.view(), number);
+    let this = node(section.view(), number);
     this.init(NEXT, first);
     this.init(PREVIOUS, 0);
     if first != 0 {
-        let other = cell(section.view(), first);
+        let other = node(section.view(), first);
         section.set(other, PREVIOUS, number);
     }
     section.set(head.pair, head.at, number);
@@ -419,16 +423,16 @@ fn link<'m>(section: &mut Section<'m>, head: Head<'m>, number: u32) {
 }
 
 fn unlink<'m>(section: &mut Section<'m>, head: Head<'m>, number: u32) {
-    let this = cell(section.view(), number);
+    let this = node(section.view(), number);
     let (previous, next) = (this.load(PREVIOUS), this.load(NEXT));
     if previous == 0 {
         section.set(head.pair, head.at, next);
     } else {
-        let other = cell(section.view(), previous);
+        let other = node(section.view(), previous);
         section.set(other, NEXT, next);
     }
     if next != 0 {
-        let other = cell(section.view(), next);
+        let other = node(section.view(), next);
         section.set(other, PREVIOUS, previous);
     }
     section.set(this, STATE, OWNED);

@@ -4,14 +4,14 @@ use tupelo_shm::{GRANULE, Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use super::stored::{self, Candidate};
-use super::{Cell, RECORD, TICKET, WANT, cell, chain, patience};
+use super::{RECORD, TICKET, WANT, WaitNode, chain, node, patience};
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::want::Want;
 use crate::index::links;
 use crate::store::incoming::Incoming;
+use crate::store::partition::{self, HELD, Partition, WAITING};
 use crate::store::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
-use crate::store::stripe::{self, HELD, Stripe, WAITING};
 use crate::store::{self, Store, blocks, key, registry, step, wide};
 use crate::waiters::events::hear::{self, Listeners};
 use crate::waiters::events::{EventKind, Happening};
@@ -23,7 +23,7 @@ pub(crate) enum Delivery {
     /// Nobody is to be woken, and the tuple is where it was to go.
     #[default]
     Nobody,
-    /// A waiting take has it, by the number of its cell, and it concerns nobody else. It is in no list.
+    /// A waiting take has it, by the number of its wait node, and it concerns nobody else. It is in no list.
     Taker(u32),
     /// It concerns several, or who does not take it.
     Served(Box<Served>),
@@ -32,7 +32,7 @@ pub(crate) enum Delivery {
 /// The waiters that a tuple found.
 #[derive(Default)]
 pub(crate) struct Served {
-    /// The cell of the waiting take that has it; it is in no list then.
+    /// The wait node of the waiting take that has it; it is in no list then.
     taker: Option<u32>,
     /// All others.
     wakes: Vec<u32>,
@@ -76,7 +76,7 @@ impl Delivery {
         }
     }
 
-    /// Wakes the owner of one more cell.
+    /// Wakes the owner of one more wait node.
     pub(crate) fn also_wake(&mut self, number: u32) {
         let mut served = std::mem::take(self).served();
         served.wakes.push(number);
@@ -100,13 +100,13 @@ fn wake_all(store: &Store, served: &Served) {
     served.wakes.iter().chain(&served.taker).for_each(|number| wake::tell(store, *number));
 }
 
-/// The cells that match a tuple: everyone to be told, and the first in line to take it.
+/// The wait nodes that match a tuple: everyone to be told, and the first in line to take it.
 #[derive(Default)]
 struct Matching {
     readers: Vec<u32>,
     told: Vec<u32>,
     listeners: Listeners,
-    /// Ticket and cell.
+    /// Ticket and wait node.
     taker: Option<(u64, u32)>,
 }
 
@@ -120,11 +120,11 @@ struct Occasion {
 }
 
 impl Occasion {
-    /// Whether the owner of a cell cares, wherever it comes to tuples that match.
-    fn concerns(self, cell: Cell<'_>) -> bool {
-        let want = cell.load(WANT);
+    /// Whether the owner of a wait node cares, wherever it comes to tuples that match.
+    fn concerns(self, node: WaitNode<'_>) -> bool {
+        let want = node.load(WANT);
         if want == Want::Events.number() {
-            return hear::hears(cell, self.bit);
+            return hear::hears(node, self.bit);
         }
         self.is_arrival != (want == Want::Removal.number())
     }
@@ -132,8 +132,8 @@ impl Occasion {
 
 impl Matching {
     fn add(&mut self, view: &View<'_>, number: u32) {
-        let cell = cell(view, number);
-        let want = cell.load(WANT);
+        let node = node(view, number);
+        let want = node.load(WANT);
         if want == Want::Read.number() {
             self.readers.push(number);
         } else if want == Want::Put.number() || want == Want::Removal.number() {
@@ -141,7 +141,7 @@ impl Matching {
         } else if want == Want::Events.number() {
             self.listeners.add(number);
         } else if want == Want::Take.number() {
-            let candidate = (cell.load64(TICKET), number);
+            let candidate = (node.load64(TICKET), number);
             self.taker = Some(self.taker.map_or(candidate, |first| first.min(candidate)));
         }
     }
@@ -152,33 +152,33 @@ const SERVE_WORDS: usize = step::HAND_WORDS + chain::UNFILE_WORDS;
 /// Words that a copy for a reader changes.
 const COPY_WORDS: usize = blocks::ALLOCATE_WORDS;
 
-/// Whether a cell of a chain is filed under this mask and tag: others share the chain.
+/// Whether a wait node of a chain is filed under this mask and tag: others share the chain.
 #[inline]
-fn is_filed(cell: Cell<'_>, (mask, tag): (u32, u32)) -> bool {
-    cell.load(super::MASK) == mask && cell.load(super::TAG) == tag
+fn is_filed(node: WaitNode<'_>, (mask, tag): (u32, u32)) -> bool {
+    node.load(super::MASK) == mask && node.load(super::TAG) == tag
 }
 
 /// Makes a record, linked nowhere, a waiter's.
 pub(crate) fn hand_over<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     number: u32,
     reference: u32,
 ) {
     links::hold(section, reference, record::HANDED);
     let header = record::header(section.view(), reference);
     section.set(header, HOLDER, number);
-    let cell = cell(section.view(), number);
-    if cell.load(WANT) == Want::Take.number() {
+    let node = node(section.view(), number);
+    if node.load(WANT) == Want::Take.number() {
         // A reader holds a copy, which is no tuple of the space.
-        section.add(stripe.page(), HELD, 1);
-        patience::begin(store, stripe, cell);
+        section.add(partition.page(), HELD, 1);
+        patience::begin(store, partition, node);
     }
-    // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
+    // The words of a linked wait node belong to the lock that its links name: the wide waiters', or this one.
     let before = section.focused();
-    if cell.load(super::STATE) == super::LINKED {
-        let scope = cell.load(super::SCOPE);
+    if node.load(super::STATE) == super::LINKED {
+        let scope = node.load(super::SCOPE);
         if !section.holds(scope) {
             // It was found in a chain of another lock than it says.
             section.view().violate();
@@ -187,7 +187,7 @@ pub(crate) fn hand_over<'m>(
         section.focus(scope);
         chain::unfile(section, number);
     }
-    section.set(cell, RECORD, reference);
+    section.set(node, RECORD, reference);
     section.focus(before);
 }
 
@@ -197,11 +197,11 @@ pub(crate) fn hand_over<'m>(
 pub(crate) fn deliver_new<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
-    if stripe.page().load(WAITING) == 0 && !wide::concerns_wide(section, stripe) {
+    if partition.page().load(WAITING) == 0 && !wide::concerns_wide(section, partition) {
         return Ok(Delivery::default());
     }
     if incoming.takes_room {
@@ -209,7 +209,7 @@ pub(crate) fn deliver_new<'m>(
     }
     let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
     let put = (reference, EventKind::Put.into());
-    deliver_to_some(store, section, stripe, put, fields, kinds)
+    deliver_to_some(store, section, partition, put, fields, kinds)
 }
 
 /// Gives a filled record that is in no list to the waiters that match it, and tells those who hear of what
@@ -218,44 +218,44 @@ pub(crate) fn deliver_new<'m>(
 pub(crate) fn deliver<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, happening): (u32, Happening),
     fields: &[Field<'_>],
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    if stripe.page().load(WAITING) == 0 && !wide::concerns_wide(section, stripe) {
+    if partition.page().load(WAITING) == 0 && !wide::concerns_wide(section, partition) {
         return Ok(Delivery::default());
     }
-    deliver_to_some(store, section, stripe, (reference, happening), fields, kinds)
+    deliver_to_some(store, section, partition, (reference, happening), fields, kinds)
 }
 
 #[inline(never)]
 fn deliver_to_some<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, happening): (u32, Happening),
     fields: &[Field<'_>],
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let occasion = Occasion { is_arrival: true, bit: happening.bit() };
-    let matching = matching(store, section, stripe, (reference, occasion), fields, kinds)?;
+    let matching = matching(store, section, partition, (reference, occasion), fields, kinds)?;
     let mut served = Served { taker: None, wakes: matching.told };
     if let Happening::Heard(kind) = happening {
         let event = (reference, kind);
         hear::write_down(store, section, &matching.listeners, event, &mut served.wakes)?;
     }
-    serve_readers(store, section, stripe, reference, (matching.readers, &mut served))?;
+    serve_readers(store, section, partition, reference, (matching.readers, &mut served))?;
     if let Some((_, number)) = matching.taker {
-        serve_taker(store, section, stripe, reference, (number, &mut served))?;
+        serve_taker(store, section, partition, reference, (number, &mut served))?;
     }
     Ok(Delivery::new(served))
 }
 
-/// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
+/// A wait node that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
 /// from it would be handed to it again, for ever.
 pub(crate) fn require_in_line(store: &Store, view: &View<'_>, number: u32) -> Result<(), Error> {
-    if cell(view, number).load(super::STATE) == super::LINKED {
+    if node(view, number).load(super::STATE) == super::LINKED {
         return Ok(());
     }
     Err(store::damaged(store, "a chain of waiters leads to one that is not in line"))
@@ -265,13 +265,13 @@ pub(crate) fn require_in_line(store: &Store, view: &View<'_>, number: u32) -> Re
 fn serve_taker<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     (number, served): (u32, &mut Served),
 ) -> Result<(), Error> {
     step::beyond(section, SERVE_WORDS)?;
     require_in_line(store, section.view(), number)?;
-    hand_over(store, section, stripe, number, reference);
+    hand_over(store, section, partition, number, reference);
     served.taker = Some(number);
     Ok(())
 }
@@ -280,15 +280,15 @@ fn serve_taker<'m>(
 fn serve_readers<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     (readers, served): (Vec<u32>, &mut Served),
 ) -> Result<(), Error> {
     for number in readers {
         step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
         require_in_line(store, section.view(), number)?;
-        let copy = copy_record(store, section, stripe, reference)?;
-        hand_over(store, section, stripe, number, copy);
+        let copy = copy_record(store, section, partition, reference)?;
+        hand_over(store, section, partition, number, copy);
         served.wakes.push(number);
     }
     Ok(())
@@ -299,100 +299,102 @@ fn serve_readers<'m>(
 pub(crate) fn show<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    let Some(matching) = matching_filled(store, section, stripe, reference, kinds)? else {
+    let Some(matching) = matching_filled(store, section, partition, reference, kinds)? else {
         return Ok(Delivery::default());
     };
     let mut served = Served { taker: None, wakes: matching.told };
-    serve_readers(store, section, stripe, reference, (matching.readers, &mut served))?;
+    serve_readers(store, section, partition, reference, (matching.readers, &mut served))?;
     Ok(Delivery::new(served))
 }
 
-/// Whether a cell of a stripe may match, by the tags alone.
+/// Whether a wait node of a partition may match, by the tags alone.
 #[inline(never)]
 pub(crate) fn may_be_awaited(
     store: &Store,
     view: &View<'_>,
-    stripe: Stripe<'_>,
+    partition: Partition<'_>,
     fields: &[Field<'_>],
 ) -> bool {
-    chain::masks_in_use(stripe).any(|mask| {
+    chain::masks_in_use(partition).any(|mask| {
         let tag = key::tag_of_fields(fields, mask, store.seed);
-        chain::filed(view, stripe, tag).any(|(_, cell)| is_filed(cell, (mask, tag)))
+        chain::filed(view, partition, tag).any(|(_, node)| is_filed(node, (mask, tag)))
     })
 }
 
-/// Shows `found` the cells of a stripe that match and care: one chain per mask in use is looked at.
+/// Shows `found` the wait nodes of a partition that match and care: one chain per mask in use is looked at.
 #[inline(always)]
 pub(crate) fn each_filed(
     store: &Store,
     view: &View<'_>,
-    stripe: Stripe<'_>,
+    partition: Partition<'_>,
     (record, fields): (Candidate<'_>, &[Field<'_>]),
-    cares: impl Fn(Cell<'_>) -> bool,
+    cares: impl Fn(WaitNode<'_>) -> bool,
     mut found: impl FnMut(u32),
 ) {
-    for mask in chain::masks_in_use(stripe) {
+    for mask in chain::masks_in_use(partition) {
         let tag = key::tag_of_fields(fields, mask, store.seed);
-        for (number, cell) in chain::filed(view, stripe, tag) {
-            if is_filed(cell, (mask, tag)) && cares(cell) && stored::matches(view, cell, record) {
+        for (number, node) in chain::filed(view, partition, tag) {
+            if is_filed(node, (mask, tag)) && cares(node) && stored::matches(view, node, record) {
                 found(number);
             }
         }
     }
 }
 
-/// Shows `found` the cells of wide waiters that match and care, in a section that holds their lock and that of the stripe.
+/// Shows `found` the wait nodes of wide waiters that match and care, in a section that holds their lock and that of the partition.
 #[inline(always)]
 pub(crate) fn each_wide(
     store: &Store,
     view: &View<'_>,
-    stripe: Stripe<'_>,
+    partition: Partition<'_>,
     record: Candidate<'_>,
-    cares: impl Fn(Cell<'_>) -> bool,
+    cares: impl Fn(WaitNode<'_>) -> bool,
     mut found: impl FnMut(u32),
 ) {
-    for (number, cell) in chain::wide(view) {
-        if cares(cell) && stored::matches(view, cell, record) {
+    for (number, node) in chain::wide(view) {
+        if cares(node) && stored::matches(view, node, record) {
             found(number);
         }
     }
-    if chain::can_note_wide(view, stripe) {
-        note_wide(store, view, stripe);
+    if chain::can_note_wide(view, partition) {
+        note_wide(store, view, partition);
     }
 }
 
-/// Notes in a stripe whether one of the wide waiters could match its tuples.
+/// Notes in a partition whether one of the wide waiters could match its tuples.
 #[cold]
 #[inline(never)]
-fn note_wide(store: &Store, view: &View<'_>, stripe: Stripe<'_>) {
-    if let Some(kinds) = registry::kinds_of(store, view, stripe.page().load(stripe::SHAPE)) {
-        chain::note_wide(view, stripe, &kinds);
+fn note_wide(store: &Store, view: &View<'_>, partition: Partition<'_>) {
+    if let Some(kinds) = registry::kinds_of(store, view, partition.page().load(partition::SHAPE)) {
+        chain::note_wide(view, partition, &kinds);
     }
 }
 
-/// The cells that match and care: those of the stripe, and those of wide waiters.
+/// The wait nodes that match and care: those of the partition, and those of wide waiters.
 fn matching<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, occasion): (u32, Occasion),
     fields: &[Field<'_>],
     kinds: &[Kind],
 ) -> Result<Matching, Error> {
-    let class = registry::class_of(store, section.view(), stripe.page().load(stripe::SHAPE));
+    let class = registry::class_of(store, section.view(), partition.page().load(partition::SHAPE));
     let record = Candidate { reference, kinds, class };
     let mut matching = Matching::default();
     let view = section.view();
-    let cares = |cell: Cell<'_>| occasion.concerns(cell);
-    each_filed(store, view, stripe, (record, fields), cares, |number| matching.add(view, number));
-    if wide::concerns_wide(section, stripe) {
+    let cares = |node: WaitNode<'_>| occasion.concerns(node);
+    each_filed(store, view, partition, (record, fields), cares, |number| {
+        matching.add(view, number);
+    });
+    if wide::concerns_wide(section, partition) {
         wide::enter_wide(section)?;
         let view = section.view();
-        each_wide(store, view, stripe, record, cares, |number| matching.add(view, number));
+        each_wide(store, view, partition, record, cares, |number| matching.add(view, number));
     }
     Ok(matching)
 }
@@ -401,7 +403,7 @@ fn matching<'m>(
 pub(crate) fn copy_record<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
 ) -> Result<u32, Error> {
     let header = record::header(section.view(), reference);
@@ -409,7 +411,7 @@ pub(crate) fn copy_record<'m>(
     if !section.view().reaches(reference as usize * GRANULE, bytes) {
         return Err(store::damaged(store, "a tuple is longer than its space"));
     }
-    let copy = blocks::allocate_beyond(section, &store.layout, stripe, bytes)?;
+    let copy = blocks::allocate_beyond(section, &store.layout, partition, bytes)?;
     let target = record::header(section.view(), copy);
     target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
     target.init(SHAPE, header.load(SHAPE) & !record::EXTENDED_INSIDE);
@@ -423,11 +425,11 @@ pub(crate) fn copy_record<'m>(
 pub(crate) fn tell_watchers<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    let Some(matching) = matching_filled(store, section, stripe, reference, kinds)? else {
+    let Some(matching) = matching_filled(store, section, partition, reference, kinds)? else {
         return Ok(Delivery::default());
     };
     Ok(Delivery::new(Served { taker: None, wakes: matching.told }))
@@ -439,18 +441,18 @@ pub(crate) fn tell_watchers<'m>(
 pub(crate) fn offer<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    let Some(matching) = matching_filled(store, section, stripe, reference, kinds)? else {
+    let Some(matching) = matching_filled(store, section, partition, reference, kinds)? else {
         return Ok(Delivery::default());
     };
     let mut served = Served { taker: None, wakes: matching.told };
     if let Some((_, number)) = matching.taker {
         step::begin(section)?;
-        links::unlink(section, stripe, reference);
-        serve_taker(store, section, stripe, reference, (number, &mut served))?;
+        links::unlink(section, partition, reference);
+        serve_taker(store, section, partition, reference, (number, &mut served))?;
     }
     Ok(Delivery::new(served))
 }
@@ -459,17 +461,17 @@ pub(crate) fn offer<'m>(
 fn matching_filled<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Option<Matching>, Error> {
-    if stripe.page().load(WAITING) == 0 && !wide::concerns_wide(section, stripe) {
+    if partition.page().load(WAITING) == 0 && !wide::concerns_wide(section, partition) {
         return Ok(None);
     }
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
     let occasion = Occasion { is_arrival: true, bit: Happening::Unheard.bit() };
-    let matching = matching(store, section, stripe, (reference, occasion), &fields, kinds)?;
+    let matching = matching(store, section, partition, (reference, occasion), &fields, kinds)?;
     Ok(Some(matching))
 }
 
@@ -479,28 +481,28 @@ fn matching_filled<'m>(
 pub(crate) fn told_of_removal<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, kind): (u32, EventKind),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    if !chain::watching_removals(section, stripe) {
+    if !chain::watching_removals(section, partition) {
         return Ok(Delivery::default());
     }
-    tell_of_removal(store, section, stripe, (reference, kind), kinds)
+    tell_of_removal(store, section, partition, (reference, kind), kinds)
 }
 
 #[cold]
 fn tell_of_removal<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (reference, kind): (u32, EventKind),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
     let occasion = Occasion { is_arrival: false, bit: Happening::from(kind).bit() };
-    let matching = matching(store, section, stripe, (reference, occasion), &fields, kinds)?;
+    let matching = matching(store, section, partition, (reference, occasion), &fields, kinds)?;
     let mut wakes = matching.told;
     if section.holds(head::WIDE_SCOPE) {
         wakes.extend(turns::give_turn(section.view()));

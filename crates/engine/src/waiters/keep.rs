@@ -2,7 +2,7 @@
 //! next timer of the space, and lets everything happen then. Another one, its *deputy*, looks a little later: the keeper may be
 //! stopped, or be busy with something else when it is woken.
 //!
-//! The space notes when its next timer is due, and which cells' owners these two are. Whoever arms an earlier timer
+//! The space notes when its next timer is due, and which wait nodes' owners these two are. Whoever arms an earlier timer
 //! raises their signals; a keeper that is served appoints another sleeper. All three words are hints: that they may
 //! be lost with a killed process is made up for by every blocked caller, which looks after each slice of its sleep.
 
@@ -14,15 +14,15 @@ use tupelo_shm::{Section, View};
 use crate::base::clock::{is_past, now_ms};
 use crate::base::error::{Error, Need};
 use crate::base::signal;
-use crate::store::stripe::{DUE_MS, Stripe, is_behind, scope_of};
+use crate::store::partition::{DUE_MS, Partition, is_behind, scope_of};
 use crate::store::{Store, registry, wide};
+use crate::time::bounded_lock;
 use crate::time::earliest::{self, line, lower};
-use crate::time::passage;
-use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, cells, wake};
+use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, nodes, wake};
 
-/// The cell whose owner keeps the time; 0 if none does.
+/// The wait node whose owner keeps the time; 0 if none does.
 const KEEPER: usize = 8;
-/// The cell whose owner is its deputy; 0 if none is.
+/// The wait node whose owner is its deputy; 0 if none is.
 const DEPUTY: usize = 12;
 
 /// How much later than the keeper its deputy looks: half of what may be late (rule L1).
@@ -46,15 +46,15 @@ fn gives_up(word: &AtomicU32, number: u32) -> bool {
     word.load(Ordering::Relaxed) == number && replace(word, number, 0)
 }
 
-/// The process that has a cell, as a number; 0 for a free one.
+/// The process that has a wait node, as a number; 0 for a free one.
 fn process_of(view: &View<'_>, number: u32) -> u32 {
-    if number == 0 { 0 } else { waiters::cell(view, number).load(OWNER) }
+    if number == 0 { 0 } else { waiters::node(view, number).load(OWNER) }
 }
 
-/// Whether the owner of a cell sleeps, or listens.
+/// Whether the owner of a wait node sleeps, or listens.
 fn is_away(view: &View<'_>, number: u32) -> bool {
-    let cell = waiters::cell(view, number);
-    cell.load(STATE) != FREE && signal::is_away(cell.word(SIGNAL))
+    let node = waiters::node(view, number);
+    node.load(STATE) != FREE && signal::is_away(node.word(SIGNAL))
 }
 
 /// Whether something is due before everybody who sleeps looks around: then somebody has to be told.
@@ -67,7 +67,7 @@ fn not_before(due_ms: u64, from_ms: u64) -> u64 {
     if is_past(due_ms) { due_ms.max(from_ms) } else { due_ms }
 }
 
-/// Makes the owner of a cell the keeper's deputy, if there is none, or one that stops when the keeper does. Returns whether it is.
+/// Makes the owner of a wait node the keeper's deputy, if there is none, or one that stops when the keeper does. Returns whether it is.
 fn stands_in(view: &View<'_>, number: u32) -> bool {
     let word = deputy(view);
     let known = word.load(Ordering::Relaxed);
@@ -76,7 +76,7 @@ fn stands_in(view: &View<'_>, number: u32) -> bool {
     }
     let kept_by = keeper(view).load(Ordering::Relaxed);
     let is_better = || {
-        let [first, second, own] = [kept_by, known, number].map(|cell| process_of(view, cell));
+        let [first, second, own] = [kept_by, known, number].map(|node| process_of(view, node));
         second == 0 || second == first && own != first
     };
     (known == kept_by || is_better()) && replace(word, known, number)
@@ -102,14 +102,14 @@ pub(crate) fn tell_keepers(store: &Store, due_ms: u64) {
 fn appoint(store: &Store) {
     let view = store.memory.view();
     let second = Some(deputy(&view).load(Ordering::Relaxed)).filter(|number| *number != 0);
-    let mut all = second.into_iter().chain(1..=cells::used(&view));
+    let mut all = second.into_iter().chain(1..=nodes::used(&view));
     let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
     if replace(keeper(&view), 0, number) {
         wake::tell(store, number);
     }
 }
 
-/// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does, and if nobody is the deputy of
+/// How long the owner of a wait node may sleep, at most `slice`: if nobody keeps the time it does, and if nobody is the deputy of
 /// who does it is.
 pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Duration {
     let view = store.memory.view();
@@ -131,7 +131,7 @@ pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Du
     }
 }
 
-/// Lets everything happen that is due in the space, if anything is; the owner of cell `number` looked.
+/// Lets everything happen that is due in the space, if anything is; the owner of wait node `number` looked.
 ///
 /// # Errors
 ///
@@ -162,16 +162,16 @@ pub(crate) fn keep_time(store: &Store, number: u32) -> Result<(), Error> {
     done.map(|_| ())
 }
 
-/// As [`catch_up_all`], for who waits for something else: passes over a stripe in which somebody stays, who may be
+/// As [`catch_up_all`], for who waits for something else: passes over a partition in which somebody stays, who may be
 /// stopped. Who is inside there, or comes after, sees to it. Returns whether there is one.
 fn catch_up_where_free(store: &Store) -> Result<bool, Error> {
     let view = store.memory.view();
     let mut is_left = false;
     for shape in 0..registry::count(&view) {
-        if !is_behind(Stripe::of_shape(&view, shape)) {
+        if !is_behind(Partition::of_shape(&view, shape)) {
             continue;
         }
-        if passage::is_passable(store, scope_of(shape))? {
+        if bounded_lock::is_passable(store, scope_of(shape))? {
             (store.callbacks.catch_up)(store, scope_of(shape))?;
         } else {
             is_left = true;
@@ -183,14 +183,14 @@ fn catch_up_where_free(store: &Store) -> Result<bool, Error> {
 /// Whether anything in the space is due.
 pub(crate) fn anything_is_due(store: &Store) -> bool {
     let view = store.memory.view();
-    (0..registry::count(&view)).any(|shape| is_behind(Stripe::of_shape(&view, shape)))
+    (0..registry::count(&view)).any(|shape| is_behind(Partition::of_shape(&view, shape)))
 }
 
 /// Lets everything happen that is due in the space.
 pub(crate) fn catch_up_all(store: &Store) -> Result<(), Error> {
     let view = store.memory.view();
     for shape in 0..registry::count(&view) {
-        if is_behind(Stripe::of_shape(&view, shape)) {
+        if is_behind(Partition::of_shape(&view, shape)) {
             (store.callbacks.catch_up)(store, scope_of(shape))?;
         }
     }
@@ -198,14 +198,14 @@ pub(crate) fn catch_up_all(store: &Store) -> Result<(), Error> {
 }
 
 /// Asks for everything that is due in the space to happen, before a tuple is put that those who wait for tuples of
-/// several shapes could get: what was due in another stripe, where nobody has been since, was there before it (T6).
+/// several shapes could get: what was due in another partition, where nobody has been since, was there before it (T6).
 #[inline]
 pub(crate) fn require_time_for_wide(
     store: &Store,
     section: &Section<'_>,
-    stripe: Stripe<'_>,
+    partition: Partition<'_>,
 ) -> Result<(), Error> {
-    if wide::concerns_wide(section, stripe) && anything_is_due(store) {
+    if wide::concerns_wide(section, partition) && anything_is_due(store) {
         return Err(Need::Time.into());
     }
     Ok(())
@@ -240,14 +240,14 @@ pub(crate) fn note_all_due(store: &Store) {
 /// As [`note_all_due`], with what is overdue as due at that time.
 fn note_due_from(store: &Store, from_ms: u64) {
     let view = store.memory.view();
-    let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
+    let due = |shape| Partition::of_shape(&view, shape).page().load64(DUE_MS);
     let due = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0);
     if let Some(due_ms) = due.map(|due_ms| not_before(due_ms, from_ms)).min() {
         lower(earliest::earliest(&view), due_ms);
     }
 }
 
-/// The owner of a cell sleeps no more: if it kept the time, somebody else has to.
+/// The owner of a wait node sleeps no more: if it kept the time, somebody else has to.
 pub(crate) fn stop_keeping(store: &Store, number: u32) {
     let view = store.memory.view();
     gives_up(deputy(&view), number);
@@ -276,7 +276,7 @@ mod tests {
             std::thread::yield_now();
         }
         let view = engine.memory.view();
-        let next_ms = Stripe::of_shape(&view, 1).page().load64(DUE_MS);
+        let next_ms = Partition::of_shape(&view, 1).page().load64(DUE_MS);
         for (look_again_ms, noted_ms) in
             [(next_ms - 50_000, next_ms - 50_000), (next_ms + 50_000, next_ms)]
         {

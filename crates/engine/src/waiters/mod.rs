@@ -1,12 +1,12 @@
 //! Blocked callers: a put hands the tuple straight to the one that has waited longest (rules T3 to T6).
 //!
-//! A blocked caller owns a *cell*. The cell of a template that selects one shape is linked into that shape's stripe. It
-//! stands in a table by the mask and tag of the template's actual fields, so that a put looks only at cells that could
-//! match. The cell of any other template stands in the list of *wide* waiters. A put that finds a waiter stores the
-//! tuple's reference in the cell, in the section that stores the tuple. It never links the tuple anywhere else; after
+//! A blocked caller owns a *wait node*. The wait node of a template that selects one shape is linked into that shape's partition. It
+//! stands in a table by the mask and tag of the template's actual fields, so that a put looks only at wait nodes that could
+//! match. The wait node of any other template stands in the list of *wide* waiters. A put that finds a waiter stores the
+//! tuple's reference in the wait node, in the section that stores the tuple. It never links the tuple anywhere else; after
 //! the section it wakes the waiter if that sleeps.
 //!
-//! | word | cell |
+//! | word | wait node |
 //! |---:|---|
 //! | 0 | state |
 //! | 4 | the record that was handed over, 0 if none |
@@ -14,21 +14,21 @@
 //! | 16 | what it waits for |
 //! | 20 | scope of the lock that its links belong to |
 //! | 24, 28 | mask and tag that it is filed under |
-//! | 32, 36 | next and previous in its chain: cell number + 1 |
+//! | 32, 36 | next and previous in its chain: wait node number + 1 |
 //! | 40 | ticket: the order of arrival (two words) |
 //! | 48, 52 | form and bytes of the stored template |
 //! | 56 | link of the free list |
-//! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`crate::operations::wait::bell`]) |
+//! | 60 | wait node whose owner is woken instead, 0 for this one; bit 31: it is a notifier ([`crate::operations::wait::notifier`]) |
 //! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::waiters::events`]) |
 //! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
 //! | 88.. | the template, or the granule of the extents that hold it |
 //! | 192 | signal: awake, asleep, or something happened. A futex; written without the log. In a line of its own: who waits looks at it all the time, and must not take the other lines from who serves it |
 
-pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;
 pub(crate) mod events;
 pub(crate) mod keep;
+pub(crate) mod nodes;
 pub(crate) mod patience;
 pub(crate) mod spin;
 pub(crate) mod stored;
@@ -41,9 +41,9 @@ use std::time::Duration;
 
 use tupelo_shm::{Span, View};
 
-use crate::base::layout::{self, CELL_BYTES, WAITERS_MAX};
+use crate::base::layout::{self, NODE_BYTES, WAITERS_MAX};
 
-pub(crate) type Cell<'m> = Span<'m, CELL_BYTES>;
+pub(crate) type WaitNode<'m> = Span<'m, NODE_BYTES>;
 
 pub(crate) const STATE: usize = 0;
 pub(crate) const RECORD: usize = 4;
@@ -65,7 +65,7 @@ pub(crate) const HEARS: usize = 68;
 pub(crate) const PATIENCE_MS: usize = 72;
 pub(crate) const PICK_UP_MS: usize = 80;
 pub(crate) const TEMPLATE: usize = 88;
-/// Bytes of a template that fit into the cell.
+/// Bytes of a template that fit into the wait node.
 pub(crate) const TEMPLATE_INLINE: usize = SIGNAL - TEMPLATE;
 
 /// Nobody's.
@@ -81,12 +81,12 @@ pub(crate) const SLICE: Duration = Duration::from_millis(SLICE_MS);
 /// The same in milliseconds.
 pub(crate) const SLICE_MS: u64 = 100;
 
-/// The cell of number `number`, from 1.
+/// The wait node of number `number`, from 1.
 #[inline]
-pub(crate) fn cell<'m>(view: &View<'m>, number: u32) -> Cell<'m> {
+pub(crate) fn node<'m>(view: &View<'m>, number: u32) -> WaitNode<'m> {
     if number == 0 || number as usize > WAITERS_MAX {
         // Zeros that are nobody's.
         return view.at(0);
     }
-    view.span(layout::cell(number - 1))
+    view.span(layout::node(number - 1))
 }

@@ -19,7 +19,7 @@ fn in_line(engine: &Arc<Engine>, patterns: &[PatternRef<'_>], want: Want) -> Wai
 
 /// Which of the waiters would be, or have been, woken since the last look.
 fn woken(waiters: &[Waiter]) -> Vec<usize> {
-    let is_raised = |number: &usize| signal::take(waiters[*number].cell().word(SIGNAL));
+    let is_raised = |number: &usize| signal::take(waiters[*number].node().word(SIGNAL));
     (0..waiters.len()).filter(is_raised).collect()
 }
 

@@ -27,7 +27,7 @@ const TURN_MS_MAX: u32 = 100;
 const ROW_MS_MAX: u32 = 1_000;
 
 thread_local! {
-    /// The cell of the place in line that this thread's puts are made for; 0 if for none.
+    /// The wait node of the place in line that this thread's puts are made for; 0 if for none.
     pub(crate) static OWN_PLACE: LocalCell<u32> = const { LocalCell::new(0) };
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn require_turn(store: &Store, view: &View<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Gives the turn to the first in line, if there is one. Returns its cell, whose owner is to be told after the section,
+/// Gives the turn to the first in line, if there is one. Returns its wait node, whose owner is to be told after the section,
 /// which holds the lock of the wide waiters.
 ///
 /// Who was told before and has not tried since has the time that is left: else one that is stopped would hold up

@@ -1,4 +1,4 @@
-//! Waking the owner of a cell, or its bell.
+//! Waking the owner of a wait node, or its notifier.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -9,12 +9,12 @@ use tupelo_shm::{Span, View};
 use crate::base::error::Error;
 use crate::base::{layout, signal};
 use crate::store::Store;
-use crate::waiters::{SIGNAL, TICKET, WAKES, cell};
+use crate::waiters::{SIGNAL, TICKET, WAKES, node};
 
-/// In the word that names whom a signal wakes: a bell, with a bit for each of its waiters.
-pub(crate) const IS_BELL: u32 = 1 << 31;
+/// In the word that names whom a signal wakes: a notifier, with a bit for each of its waiters.
+pub(crate) const IS_NOTIFIER: u32 = 1 << 31;
 
-/// Where the bit of a cell stands: which word, and the bit.
+/// Where the bit of a wait node stands: which word, and the bit.
 pub(crate) const fn place_of(number: u32) -> (u32, u32) {
     ((number - 1) / 32, 1 << ((number - 1) % 32))
 }
@@ -26,35 +26,35 @@ pub(crate) fn raised<'m>(view: &View<'m>, word: u32) -> &'m AtomicU32 {
     pair.word(offset & 4)
 }
 
-/// The address of the bell with this number.
+/// The address of the notifier with this number.
 pub(crate) fn address(store: &Store, number: u64) -> Result<SocketAddr, Error> {
     let uuid = u128::from_be_bytes(store.segment.identity().uuid);
     let name = format!("tupelo-{uuid:032x}-{number:x}");
     SocketAddr::from_abstract_name(name).map_err(|error| Error::System(error.to_string().into()))
 }
 
-/// Tells the owner of a cell to look: it, or its bell.
+/// Tells the owner of a wait node to look: it, or its notifier.
 pub(crate) fn tell(store: &Store, number: u32) {
     let view = store.memory.view();
-    // Pairs with the fence in `Bell::add`: it sees what was done, or we see whom to tell.
+    // Pairs with the fence in `Notifier::add`: it sees what was done, or we see whom to tell.
     fence(Ordering::SeqCst);
-    let named = cell(&view, number).load(WAKES);
-    if named & IS_BELL != 0 {
+    let named = node(&view, number).load(WAKES);
+    if named & IS_NOTIFIER != 0 {
         let (word, bit) = place_of(number);
         raised(&view, word).fetch_or(bit, Ordering::Release);
     }
-    let told = if named == 0 { number } else { named & !IS_BELL };
-    let cell = cell(&view, told);
-    if signal::raise(cell.word(SIGNAL)) {
-        ring(store, cell.load64(TICKET));
+    let told = if named == 0 { number } else { named & !IS_NOTIFIER };
+    let node = node(&view, told);
+    if signal::raise(node.word(SIGNAL)) {
+        ring(store, node.load64(TICKET));
     }
 }
 
-/// Sends a byte to a bell, from a socket that is made for it: to keep one would be to send from another's, if the
+/// Sends a byte to a notifier, from a socket that is made for it: to keep one would be to send from another's, if the
 /// program has closed it.
 #[cold]
 pub(crate) fn ring(store: &Store, id: u64) {
-    // Without a socket, which the system may refuse, the bell's owner looks a slice later.
+    // Without a socket, which the system may refuse, the notifier's owner looks a slice later.
     let Ok(ringer) = UnixDatagram::unbound() else { return };
     if ringer.set_nonblocking(true).is_ok()
         && let Ok(address) = address(store, id)

@@ -44,9 +44,9 @@ fn steady_puts_and_takes_of_the_oldest_need_no_new_memory() {
         let pair = |k: i64| {
             engine.put(&[Field::Int(k)]).unwrap();
             let template = [TemplateRef::new(std::slice::from_ref(&pattern))];
-            let sink = |_: tupelo_tuple::TupleView<'_>| Ok::<_, tupelo_engine::Error>(());
-            assert!(engine.try_read(&template, Order::Fifo, sink).unwrap().is_some());
-            assert!(engine.try_take(&template, Order::Fifo, sink).unwrap().is_some());
+            let visitor = |_: tupelo_tuple::TupleView<'_>| Ok::<_, tupelo_engine::Error>(());
+            assert!(engine.try_read(&template, Order::Fifo, visitor).unwrap().is_some());
+            assert!(engine.try_take(&template, Order::Fifo, visitor).unwrap().is_some());
         };
         (0..RESIDENT).for_each(|k| engine.put(&[Field::Int(k)]).unwrap());
         (0..RESIDENT).for_each(pair);

@@ -46,7 +46,7 @@ impl Drop for Name {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "a sink")]
+#[expect(clippy::unnecessary_wraps, reason = "a visitor")]
 fn first(tuple: TupleView<'_>) -> Result<i64, Error> {
     match tuple.field(0) {
         Some(Field::Int(value)) => Ok(value),
@@ -158,8 +158,8 @@ fn what_a_thread_held_that_ended_is_there_for_the_next_who_looks_l5() {
     let ended = std::thread::scope(|scope| {
         let take = || {
             space.try_take(&template, Order::Fifo, |_| -> Result<(), Error> {
-                // Not a panic, which would print: what a sink does is not the engine's.
-                std::panic::resume_unwind(Box::new("in the sink"))
+                // Not a panic, which would print: what a visitor does is not the engine's.
+                std::panic::resume_unwind(Box::new("in the visitor"))
             })
         };
         scope.spawn(take).join()

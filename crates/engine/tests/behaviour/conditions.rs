@@ -74,7 +74,7 @@ fn a_tuple_that_comes_back_to_its_place_is_the_oldest_again_t2_t5() {
     let template = [TemplateRef { condition: Some(&late), ..TemplateRef::new(&patterns) }];
     let (held, _) = try_claim(&engine, &this_job(0), &LONG).unwrap();
     let waiter = engine.waiter(&template, Want::Take).unwrap();
-    // It has looked at all by now, and keeps its verdicts.
+    // It has looked at all by now, and keeps its filter results.
     assert!(!waiter.wait(Some(Duration::ZERO)).unwrap());
     held.abort("not now").unwrap();
     assert!(waiter.wait(None).unwrap());
@@ -208,7 +208,7 @@ fn each_tuple_is_taken_once_while_others_come_and_go_back_t1_o4() {
 }
 
 #[test]
-fn a_sink_of_events_may_ask_for_the_next_one_itself_m9_n1() {
+fn a_visitor_of_events_may_ask_for_the_next_one_itself_m9_n1() {
     let engine = engine(16 << 20);
     let (patterns, even) = (any_job(), condition("f[1] % 2 == 0"));
     let template = [TemplateRef { condition: Some(&even), ..TemplateRef::new(&patterns) }];

@@ -174,24 +174,24 @@ fn two_threads_that_wait_in_one_place_get_in_line_once_k2() {
 }
 
 #[test]
-fn a_bell_tells_who_has_lost_its_tuple_t6_k2() {
+fn a_notifier_tells_who_has_lost_its_tuple_t6_k2() {
     let engine = engine(16 << 20);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let slow = claimant(&engine, &any_job(), BRIEF);
-    let place = bell.add(&slow);
+    let place = notifier.add(&slow);
     engine.put(&job(1)).unwrap();
-    assert_eq!(bell.drain(), [place]);
+    assert_eq!(notifier.drain(), [place]);
     let_it_run_out();
     assert_eq!(try_take(&engine, &any_job()), Some(1));
-    assert_eq!(bell.drain(), [place]);
-    assert_eq!(bell.look().unwrap(), [place]);
+    assert_eq!(notifier.drain(), [place]);
+    assert_eq!(notifier.look().unwrap(), [place]);
     let Outcome::Waits(again) = slow.finish_claim(&LONG, number).unwrap() else {
         panic!("somebody else has it")
     };
     engine.check().unwrap();
-    assert!(bell.look().unwrap().is_empty());
+    assert!(notifier.look().unwrap().is_empty());
     engine.put(&job(2)).unwrap();
-    assert_eq!(bell.drain(), [place]);
+    assert_eq!(notifier.drain(), [place]);
     assert_eq!(done(again.finish_claim(&LONG, number)).1, 2);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::bells::{SLICE, bells, put_after, put_due_soon};
+use crate::support::notifiers::{SLICE, notifiers, put_after, put_due_soon};
 use crate::support::{any_job, engine, job};
 use tupelo_engine::{LeaseTerms, Want};
 use tupelo_tuple::TemplateRef;
@@ -10,9 +10,9 @@ use tupelo_tuple::TemplateRef;
 #[test]
 fn the_first_who_sleeps_keeps_the_time_and_the_second_is_its_deputy_t6() {
     let engine = engine(16 << 20);
-    let [keeper, deputy, other] = bells(&engine);
-    for bell in [&keeper, &deputy, &other] {
-        assert_eq!(bell.next_look(), SLICE, "nothing is due at any time");
+    let [keeper, deputy, other] = notifiers(&engine);
+    for notifier in [&keeper, &deputy, &other] {
+        assert_eq!(notifier.next_look(), SLICE, "nothing is due at any time");
     }
     put_due_soon(&engine);
     assert!(keeper.next_look() < SLICE && deputy.next_look() < SLICE);
@@ -27,12 +27,12 @@ fn the_first_who_sleeps_keeps_the_time_and_the_second_is_its_deputy_t6() {
 #[test]
 fn a_deputy_takes_the_place_of_a_keeper_that_does_not_look_l1() {
     let engine = engine(16 << 20);
-    let [keeper, deputy, other] = bells(&engine);
+    let [keeper, deputy, other] = notifiers(&engine);
     let template = any_job();
     let waiter = engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
     let told = deputy.add(&waiter);
-    for bell in [&keeper, &deputy, &other] {
-        assert_eq!(bell.next_look(), SLICE);
+    for notifier in [&keeper, &deputy, &other] {
+        assert_eq!(notifier.next_look(), SLICE);
     }
     put_after(&engine, 1, Duration::from_millis(1));
     while deputy.look().unwrap() != [told] {}
@@ -46,14 +46,14 @@ fn a_deputy_takes_the_place_of_a_keeper_that_does_not_look_l1() {
 #[test]
 fn those_who_keep_the_time_are_told_of_what_is_due_before_they_look_t6() {
     let engine = engine(16 << 20);
-    let [keeper, deputy, other] = bells(&engine);
-    for bell in [&keeper, &deputy, &other] {
-        assert_eq!(bell.next_look(), SLICE);
-        assert!(bell.listen());
+    let [keeper, deputy, other] = notifiers(&engine);
+    for notifier in [&keeper, &deputy, &other] {
+        assert_eq!(notifier.next_look(), SLICE);
+        assert!(notifier.listen());
     }
     put_after(&engine, 1, Duration::from_secs(3600));
-    for bell in [&keeper, &deputy, &other] {
-        assert!(bell.listen(), "it looks before that");
+    for notifier in [&keeper, &deputy, &other] {
+        assert!(notifier.listen(), "it looks before that");
     }
     put_due_soon(&engine);
     assert!(!keeper.listen() && !deputy.listen(), "they are to look");
@@ -64,9 +64,9 @@ fn those_who_keep_the_time_are_told_of_what_is_due_before_they_look_t6() {
 fn who_kept_the_time_leaves_it_to_its_deputy_t6() {
     let engine = engine(16 << 20);
     // It came first of all, and is away, too.
-    let other = engine.bell().unwrap();
+    let other = engine.notifier().unwrap();
     assert!(other.listen());
-    let [keeper, deputy] = bells(&engine);
+    let [keeper, deputy] = notifiers(&engine);
     assert_eq!((keeper.next_look(), deputy.next_look()), (SLICE, SLICE));
     put_due_soon(&engine);
     assert!(deputy.drain().is_empty() && deputy.listen());
@@ -79,7 +79,7 @@ fn who_kept_the_time_leaves_it_to_its_deputy_t6() {
 #[test]
 fn who_kept_the_time_wakes_nobody_for_what_is_due_after_everybody_looks_t6() {
     let engine = engine(16 << 20);
-    let [keeper, deputy] = bells(&engine);
+    let [keeper, deputy] = notifiers(&engine);
     assert_eq!((keeper.next_look(), deputy.next_look()), (SLICE, SLICE));
     put_after(&engine, 1, Duration::from_secs(3600));
     assert!(deputy.listen());
@@ -92,7 +92,7 @@ fn who_kept_the_time_wakes_nobody_for_what_is_due_after_everybody_looks_t6() {
 #[test]
 fn what_has_been_done_is_not_due_any_more_l1() {
     let engine = engine(16 << 20);
-    let [keeper, deputy] = bells(&engine);
+    let [keeper, deputy] = notifiers(&engine);
     assert_eq!((keeper.next_look(), deputy.next_look()), (SLICE, SLICE));
     put_after(&engine, 1, Duration::from_millis(1));
     put_after(&engine, 2, Duration::from_secs(3600));
@@ -106,7 +106,7 @@ fn what_has_been_done_is_not_due_any_more_l1() {
 #[test]
 fn a_last_look_leaves_the_time_to_who_waits_t6() {
     let engine = engine(16 << 20);
-    let [looks, waits] = bells(&engine);
+    let [looks, waits] = notifiers(&engine);
     let lease = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
     engine.put_leased(&job(1), &lease).unwrap();
     while engine.stat().unwrap().tuples > 0 {

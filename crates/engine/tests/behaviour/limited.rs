@@ -36,10 +36,10 @@ fn a_put_of_many_ends_though_somebody_puts_another_shape_all_the_time_o5_b1() {
     let engine = engine_for(64 << 20, Some(1_000_000));
     let pattern = any(Kind::Int);
     let template = [TemplateRef::new(std::slice::from_ref(&pattern))];
-    let sink = |_: TupleView<'_>| Ok::<_, Error>(());
+    let visitor = |_: TupleView<'_>| Ok::<_, Error>(());
     let ended = ends_beside(&engine, 1_000_000, || {
         engine.put(&[Field::Int(7)]).unwrap();
-        engine.try_take(&template, Order::Fifo, sink).unwrap().unwrap();
+        engine.try_take(&template, Order::Fifo, visitor).unwrap().unwrap();
     });
     assert!(ended, "it waited for the other to end");
     assert_eq!(count(&engine), MANY.cast_unsigned());

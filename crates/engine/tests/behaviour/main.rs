@@ -1,7 +1,6 @@
 //! What the engine does for several threads and processes: one program, so that the engine is linked once.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod bells;
 #[cfg(target_os = "linux")]
 mod come_and_go;
 mod conditions;
@@ -10,6 +9,7 @@ mod handed;
 mod keepers;
 mod large_reads;
 mod limited;
+mod notifiers;
 mod refusable;
 mod scan;
 #[path = "../support/mod.rs"]

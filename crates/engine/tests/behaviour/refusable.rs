@@ -1,4 +1,4 @@
-//! What a sink refuses goes back, unless the process said that it never would (rule V3).
+//! What a visitor refuses goes back, unless the process said that it never would (rule V3).
 //!
 //! Alone in its file: what is said is said for the process.
 
@@ -6,7 +6,7 @@ use crate::support::engine;
 use tupelo_engine::{Engine, Error, Order, represents};
 use tupelo_tuple::{DType, Encoded, Field, Kind, KindSet, PatternRef, TemplateRef, array_head};
 
-/// Whether the array of a space is still there after a take whose sink fails.
+/// Whether the array of a space is still there after a take whose visitor fails.
 fn is_back(engine: &Engine, bytes: u64) -> bool {
     let head = array_head(DType::U8, [bytes].into_iter()).unwrap();
     let body = vec![7; usize::try_from(bytes).unwrap()];

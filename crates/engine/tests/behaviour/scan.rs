@@ -5,7 +5,7 @@ use tupelo_engine::Error;
 use tupelo_tuple::Field;
 
 #[test]
-fn a_scan_whose_sink_fails_goes_on_behind_the_tuple_that_failed_o6() {
+fn a_scan_whose_visitor_fails_goes_on_behind_the_tuple_that_failed_o6() {
     let engine = engine(2 << 20);
     for value in 0..6 {
         engine.put(&job(value)).unwrap();

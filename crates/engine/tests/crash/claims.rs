@@ -39,8 +39,8 @@ fn claim(engine: &Arc<Engine>, key: i64, value: i64, terms: &ClaimTerms) -> Clai
 /// How many tuples are dead.
 fn dead(engine: &Engine) -> usize {
     let template = [INT, INT];
-    let sink = |_: tupelo_tuple::TupleView<'_>, _| Ok::<_, Error>(());
-    engine.dead(&[TemplateRef::new(&template)], sink).unwrap().len()
+    let visitor = |_: tupelo_tuple::TupleView<'_>, _| Ok::<_, Error>(());
+    engine.dead(&[TemplateRef::new(&template)], visitor).unwrap().len()
 }
 
 /// How many tuples are not visible yet.
@@ -157,7 +157,7 @@ fn a_renewal_happens_or_not_whoever_dies_over_it_l2() {
     /// Days, of which a long run takes a small part.
     const DAY: Duration = Duration::from_secs(24 * 3_600);
     const ENDS_IN_DAYS: [Option<u32>; 4] = [Some(1), Some(9), Some(3), None];
-    const OF_HEIR: Option<u32> = Some(20);
+    const OF_RECOVERER: Option<u32> = Some(20);
     let engine = indexed();
     let terms = LeaseTerms { lease: Some(DAY), after: None };
     let lease = engine.put_leased(&[Field::Int(5), Field::Int(5)], &terms).unwrap();
@@ -176,13 +176,13 @@ fn a_renewal_happens_or_not_whoever_dies_over_it_l2() {
         judge_among(&ENDS_IN_DAYS, &[None], &found, ended);
     });
     // Who renews it next meets the timer that the dead one was about to move.
-    let with_heir = [&ENDS_IN_DAYS[..], &[OF_HEIR]].concat();
+    let with_recoverer = [&ENDS_IN_DAYS[..], &[OF_RECOVERER]].concat();
     kill_twice(
         &engine,
         script,
-        |_| renew(OF_HEIR),
+        |_| renew(OF_RECOVERER),
         |found, ended| {
-            judge_among(&with_heir, &[None, OF_HEIR], &found, ended);
+            judge_among(&with_recoverer, &[None, OF_RECOVERER], &found, ended);
         },
     );
 }
@@ -207,10 +207,10 @@ fn what_is_cancelled_is_there_or_gone_whoever_dies_over_it_l2() {
         };
         kill_once_and_twice(&engine, |engine| engine.cancel(&lease).unwrap(), judge);
         // Who also wants it gone, and finds that it is, or sees to it.
-        let heir = |engine: &Arc<Engine>| {
+        let recoverer = |engine: &Arc<Engine>| {
             assert!(matches!(engine.cancel(&lease), Ok(()) | Err(Error::LeaseExpired)));
         };
-        kill_twice(&engine, |engine| engine.cancel(&lease).unwrap(), heir, judge);
+        kill_twice(&engine, |engine| engine.cancel(&lease).unwrap(), recoverer, judge);
     }
 }
 
@@ -247,7 +247,7 @@ fn what_is_due_happens_whoever_dies_over_it_l1_l3_k2() {
 }
 
 #[test]
-fn claims_and_their_ends_survive_the_death_of_the_heir_too() {
+fn claims_and_their_ends_survive_the_death_of_the_recoverer_too() {
     let engine = indexed();
     let script = |engine: &Arc<Engine>| {
         let (first, last) = (claim(engine, 1, 4, &LONG), claim(engine, 2, 2, &ONCE));
@@ -267,10 +267,10 @@ fn claims_and_their_ends_survive_the_death_of_the_heir_too() {
     };
     kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
     // A claim that finds nothing but what the dead one held.
-    let heir = |engine: &Arc<Engine>| {
+    let recoverer = |engine: &Arc<Engine>| {
         std::mem::forget(claim(engine, 0, 6, &LONG));
     };
-    kill_twice(&engine, script, heir, judge);
+    kill_twice(&engine, script, recoverer, judge);
 }
 
 /// To later and to sooner than it was: either moves a timer.
@@ -288,8 +288,8 @@ fn an_extension_leaves_the_claim_whole_whoever_dies_over_it_k2() {
         assert_eq!((found.report.held(), found.tuples), (0, before.clone()), "it is back");
     };
     kill_once_and_twice(&engine, script, judge);
-    let heir = |engine: &Arc<Engine>| std::mem::forget(claim(engine, 2, 2, &LONG));
-    kill_twice(&engine, script, heir, judge);
+    let recoverer = |engine: &Arc<Engine>| std::mem::forget(claim(engine, 2, 2, &LONG));
+    kill_twice(&engine, script, recoverer, judge);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use tupelo_engine::{Engine, Order, Want};
 use tupelo_tuple::{Condition, KindSet, PatternRef, TemplateRef};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
-/// Narrow templates wait in the stripe of their shape, wide ones in the line of those.
+/// Narrow templates wait in the partition of their shape, wide ones in the line of those.
 const TEMPLATES: [[PatternRef<'static>; 2]; 2] = [[INT, INT], [ANY, ANY]];
 
 /// A space with three tuples, and a condition that the second of them fulfils.
@@ -74,8 +74,8 @@ fn a_waiter_with_a_condition_that_dies_leaves_no_trace_whoever_clears_up_after_i
             // Found, handed over, and given back.
             drop(engine.waiter(&[template], Want::Take).unwrap());
         };
-        let heir = |engine: &Arc<Engine>| engine.sweep().unwrap();
-        kill_twice(&engine, script, heir, |found, _| {
+        let recoverer = |engine: &Arc<Engine>| engine.sweep().unwrap();
+        kill_twice(&engine, script, recoverer, |found, _| {
             assert_eq!((&found.tuples, found.report.waiters), (&before, 0));
             assert_eq!(found.report.held(), 0);
         });

@@ -274,7 +274,7 @@ fn claim_task(engine: &Arc<Engine>, attempts_max: Option<u32>) -> Result<Option<
 /// Something that can be done with a space.
 type Step<'s> = Box<dyn Fn() -> Result<(), Error> + 's>;
 
-#[expect(clippy::unnecessary_wraps, reason = "a sink")]
+#[expect(clippy::unnecessary_wraps, reason = "a visitor")]
 fn size(tuple: TupleView<'_>) -> Result<usize, Error> {
     Ok(tuple.fields().map(|field| format!("{field:?}").len()).sum())
 }

@@ -194,7 +194,7 @@ fn the_end_of_a_lease_is_heard_if_and_only_if_the_tuple_is_gone_n1_l1() {
         // Whoever looks makes it happen, so that there is only one legal state.
         let steps: [(&[&str], &[&str]); 1] = [(&["Expire 5,1", "Expire 5,2", "Expire 5,3"], &[])];
         kill_everywhere(&engine, script, is_told_as_it_is(&subscription, &steps));
-        // The heir looks, too, and so cleans up as well.
+        // The recoverer looks, too, and so cleans up as well.
         kill_twice(&engine, script, script, is_told_as_it_is(&subscription, &steps));
     }
 }
@@ -214,10 +214,10 @@ fn an_event_is_taken_out_once_or_is_still_there_n1() {
         let tuples: &[&str] = &["5,1", "5,2", "5,3"];
         told_as_it_is(&engine, &subscription, script, &[(&all, tuples), (&all[1..], tuples)]);
         // The next one to look for an event is killed as well. It may have had the one that the first did not get.
-        let heir = |_: &Arc<Engine>| {
+        let recoverer = |_: &Arc<Engine>| {
             assert!(subscription.try_next(|event| shown(event.tuple)).unwrap().is_some());
         };
-        kill_twice(&engine, script, heir, |found, ended| {
+        kill_twice(&engine, script, recoverer, |found, ended| {
             let events = heard(&subscription);
             let taken = all.len() - events.len();
             assert!(taken <= 2 && (taken > 0 || !ended), "{events:?}");
@@ -270,7 +270,7 @@ fn the_sweep_of_a_dead_subscriber_can_be_done_again_l5() {
 }
 
 #[test]
-fn what_is_heard_survives_the_death_of_an_heir_that_comes_by_with_work_too_n1() {
+fn what_is_heard_survives_the_death_of_an_recoverer_that_comes_by_with_work_too_n1() {
     for patterns in TEMPLATES {
         let engine = used();
         for value in 0..3 {
@@ -287,8 +287,8 @@ fn what_is_heard_survives_the_death_of_an_heir_that_comes_by_with_work_too_n1() 
             (&["Put 7,7", "Take 6,1"], &["6,0", "6,2", "7,7"]),
             (&["1 missed, Take 6,1", "Put 8,8"], &["6,0", "6,2", "7,7", "8,8"]),
         ];
-        let heir = |engine: &Arc<Engine>| assert!(take(engine, &[int(9), INT]).is_none());
-        kill_twice(&engine, script, heir, is_told_as_it_is(&subscription, &steps));
+        let recoverer = |engine: &Arc<Engine>| assert!(take(engine, &[int(9), INT]).is_none());
+        kill_twice(&engine, script, recoverer, is_told_as_it_is(&subscription, &steps));
     }
 }
 
@@ -348,7 +348,7 @@ fn of_a_roll_back_each_return_is_heard_if_and_only_if_it_happened_x7_x5() {
 }
 
 #[test]
-fn ending_a_subscription_survives_the_death_of_the_heir_too_l5() {
+fn ending_a_subscription_survives_the_death_of_the_recoverer_too_l5() {
     let engine = used();
     put(&engine, 6, 6);
     let script = |engine: &Arc<Engine>| drop(subscribe(engine, &TEMPLATES[1], 8));

@@ -154,7 +154,7 @@ fn who_gives_up_while_somebody_died_over_taking_back_leaves_nothing_to_its_next_
     let_it_run_out();
     kill_before_its_owner_goes_on(&engine, || {
         slow.take().unwrap().give_up().unwrap();
-        // In the same cell, for something else.
+        // In the same wait node, for something else.
         let next = engine.waiter(&[TemplateRef::new(&[ANY, int(81)])], Want::Take).unwrap();
         assert!(!next.wait(Some(Duration::ZERO)).unwrap(), "it was handed what does not match");
         next.give_up().unwrap();

@@ -33,8 +33,8 @@ fn script<'a, C>(
     Script::new(register, work)
 }
 
-/// The second field: a sink.
-#[expect(clippy::unnecessary_wraps, reason = "sinks may fail")]
+/// The second field: a visitor.
+#[expect(clippy::unnecessary_wraps, reason = "visitors may fail")]
 fn value(tuple: TupleView<'_>) -> Result<i64, Error> {
     match tuple.field(1) {
         Some(Field::Int(value)) => Ok(value),

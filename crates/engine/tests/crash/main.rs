@@ -3,7 +3,6 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod bells;
 mod claims;
 mod conditions;
 mod damage;
@@ -16,6 +15,7 @@ mod journal;
 mod keepers;
 mod leases_many;
 mod memory;
+mod notifiers;
 mod put_take;
 mod room;
 #[path = "../shared/mod.rs"]

@@ -1,4 +1,4 @@
-//! Getting memory and giving it back survive the death of whoever does it, and of its heir, at any
+//! Getting memory and giving it back survive the death of whoever does it, and of its recoverer, at any
 //! instruction (C1, B1): growth, extents, long logs, indexes, what a full space gathers.
 
 use std::sync::Arc;
@@ -78,24 +78,24 @@ fn a_put_that_grows_the_space_happens_or_not() {
 }
 
 #[test]
-fn growth_survives_the_death_of_the_heir_too() {
+fn growth_survives_the_death_of_the_recoverer_too() {
     let engine = without_a_free_extent();
     let before = contents(&engine);
     let after = with_small(&before, "5,1");
     let judge = judge_by(before, after);
     let script = |engine: &Arc<Engine>| put(engine, 5, 1);
-    // The heir meets the same end of the memory.
-    let heir = |engine: &Arc<Engine>| engine.put(&[Field::Str("heir")]).unwrap();
+    // The recoverer meets the same end of the memory.
+    let recoverer = |engine: &Arc<Engine>| engine.put(&[Field::Str("recoverer")]).unwrap();
     let judge = |mut found: Found, ended: bool| {
-        found.tuples.retain(|tuple| tuple != "heir");
+        found.tuples.retain(|tuple| tuple != "recoverer");
         judge(found, ended);
     };
-    kill_twice(&engine, script, heir, judge);
+    kill_twice(&engine, script, recoverer, judge);
     kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
 }
 
 #[test]
-fn extents_that_are_taken_and_returned_survive_the_death_of_the_heir_too() {
+fn extents_that_are_taken_and_returned_survive_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
     // An extent of 64 KiB holds 512 blocks of 128 bytes: two extents, the second with one tuple.
     for value in 0..513 {
@@ -240,7 +240,7 @@ fn what_a_full_space_gathers_survives_the_death_of_the_gatherer() {
 }
 
 #[test]
-fn building_an_index_survives_the_death_of_the_heir_too() {
+fn building_an_index_survives_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
     for value in 0..70 {
         put(&engine, value, value % 3);

@@ -86,7 +86,7 @@ fn left_by_deaths(
 #[test]
 fn deaths_that_are_told_apart_leave_all_that_deaths_leave_c1() {
     let takes_and_puts = |engine: &Arc<Engine>| {
-        // In two sections: it may die with the tuple in flight.
+        // In two sections: it may die with the tuple in in-flight slot.
         assert_eq!(take(engine, &[int(5), INT]), Some("5,5".into()));
         put(engine, 77, 1);
     };
@@ -245,7 +245,7 @@ fn a_large_take_whose_taker_dies_goes_back() {
         engine.put(&[Field::Str(name), Field::Bytes(&large)]).unwrap();
     }
     let legal = [contents(&engine), without(&engine, "b,100000xSome(9)")];
-    // A sink that only looks at the size: the copy itself takes too many instructions.
+    // A visitor that only looks at the size: the copy itself takes too many instructions.
     let script = |engine: &Arc<Engine>| {
         let template = [text("b"), BYTES];
         let taken = engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, |tuple| {

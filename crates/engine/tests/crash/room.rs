@@ -45,12 +45,12 @@ fn kill_everywhere(
     let once = experiment(engine).with_kills(kills);
     hitting(|| once.kill_at_every_instruction(&script, |death| check(death.steps == death.of)));
 
-    let heir = Script::new(|| register(engine), |()| engine.sweep().unwrap());
+    let recoverer = Script::new(|| register(engine), |()| engine.sweep().unwrap());
     let (first, second) =
         if thorough() { (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH) } else { (4, 4) };
-    let twice = experiment(engine).with_kills(first).with_heir_kills(second).centred();
+    let twice = experiment(engine).with_kills(first).with_recoverer_kills(second).centred();
     let ended = |first: Death, _| check(first.steps == first.of);
-    hitting(|| twice.double_kill(&script, &heir, || true, ended));
+    hitting(|| twice.double_kill(&script, &recoverer, || true, ended));
 }
 
 #[test]

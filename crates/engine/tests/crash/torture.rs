@@ -149,7 +149,7 @@ fn move_coin(transaction: &mut Transaction, random: &mut Random) -> Result<(), E
 }
 
 /// The number of a coin.
-#[expect(clippy::unnecessary_wraps, reason = "a sink may refuse, and this one does not")]
+#[expect(clippy::unnecessary_wraps, reason = "a visitor may refuse, and this one does not")]
 fn coin(tuple: TupleView<'_>) -> Result<i64, Error> {
     match tuple.field(2) {
         Some(Field::Int(number)) => Ok(number),

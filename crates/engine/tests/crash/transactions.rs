@@ -220,7 +220,7 @@ fn two_spaces_change_both_or_neither_x1() {
 }
 
 #[test]
-fn two_spaces_change_both_or_neither_also_if_the_heir_is_killed_x1() {
+fn two_spaces_change_both_or_neither_also_if_the_recoverer_is_killed_x1() {
     let (pair, after) = over_two_spaces();
     pair.kill_twice(change_both, &after);
 }

@@ -77,7 +77,7 @@ fn more_tuples_than_a_short_log_can_note_are_in_exactly_one_of_two_spaces() {
 }
 
 #[test]
-fn a_transfer_survives_the_death_of_the_heir_too() {
+fn a_transfer_survives_the_death_of_the_recoverer_too() {
     let pair = mixed();
     let into = ["3,100", "3,3", "3,8", "3,13", "3,18", "3,23", "3,28", "0.25"];
     let after = moved(&pair, |tuple| tuple.starts_with("3,"), &into);

@@ -110,7 +110,7 @@ fn who_takes_or_gets_in_line_takes_or_leaves_no_trace() {
     let engine = space(8 << 20);
     put(&engine, 6, 6);
     let script = |engine: &Arc<Engine>| {
-        // From now on a cell is at hand, so that looking and getting in line are one step.
+        // From now on a wait node is at hand, so that looking and getting in line are one step.
         drop(engine.waiter(&[TemplateRef::new(&[int(5), INT])], Want::Take).unwrap());
         let template = [int(7), INT];
         let outcome = engine.take_or_wait(&[TemplateRef::new(&template)], Order::Fifo, shown);
@@ -228,7 +228,7 @@ fn with_a_dead_one() -> Arc<Engine> {
             let template = [int(2), BYTES];
             engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, |_| {
                 std::process::abort();
-                #[expect(unreachable_code, reason = "the type of the sink's result")]
+                #[expect(unreachable_code, reason = "the type of the visitor's result")]
                 Ok::<(), tupelo_engine::Error>(())
             })
         });
@@ -257,7 +257,7 @@ fn what_the_dead_had_in_their_hands_comes_back_once_each_in_its_place() {
 }
 
 #[test]
-fn a_hand_over_a_take_and_a_put_survive_the_death_of_the_heir_too() {
+fn a_hand_over_a_take_and_a_put_survive_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
     for value in 0..3 {
         put(&engine, 6, value);
@@ -282,7 +282,7 @@ fn a_hand_over_a_take_and_a_put_survive_the_death_of_the_heir_too() {
 
 /// All that can be in line for one put, narrow and wide, copies and the tuple itself.
 #[test]
-fn serving_all_who_are_in_line_survives_the_death_of_the_heir_too() {
+fn serving_all_who_are_in_line_survives_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
     put(&engine, 6, 6);
     assert!(take(&engine, &[INT, INT]).is_some());
@@ -302,8 +302,8 @@ fn serving_all_who_are_in_line_survives_the_death_of_the_heir_too() {
     let script = |engine: &Arc<Engine>| put(engine, 5, 1);
     kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
     // Comes by in the shape, and by a template that every line is to be looked through for.
-    let heir = |engine: &Arc<Engine>| assert!(take(engine, &[int(8), INT]).is_none());
-    kill_twice(&engine, script, heir, judge);
+    let recoverer = |engine: &Arc<Engine>| assert!(take(engine, &[int(8), INT]).is_none());
+    kill_twice(&engine, script, recoverer, judge);
 }
 
 /// The narrow line, which another put of the shape goes through first.
@@ -318,7 +318,7 @@ fn a_hand_over_in_the_shape_itself_survives_the_death_of_who_puts_next_too() {
             let got = result(&waiter);
             let (is_there, is_next_there) =
                 (found.tuples.contains(&"5,1".into()), found.tuples.contains(&"5,2".into()));
-            // The put of the heir serves who is still in line.
+            // The put of the recoverer serves who is still in line.
             let first = got.as_deref() == Some("5,1");
             assert!(first || got.is_none() || got.as_deref() == Some("5,2"), "got {got:?}");
             assert!(!ended || first, "who came first is served by the first");
@@ -335,7 +335,7 @@ fn a_hand_over_in_the_shape_itself_survives_the_death_of_who_puts_next_too() {
 
 /// Getting in line, and out of it, in the middle of others.
 #[test]
-fn leaving_a_line_survives_the_death_of_the_heir_too() {
+fn leaving_a_line_survives_the_death_of_the_recoverer_too() {
     for patterns in [[int(5), INT], [ANY, int(1)]] {
         let engine = space(8 << 20);
         put(&engine, 6, 6);
@@ -359,7 +359,7 @@ fn leaving_a_line_survives_the_death_of_the_heir_too() {
 }
 
 #[test]
-fn putting_several_shapes_survives_the_death_of_the_heir_too() {
+fn putting_several_shapes_survives_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
     put(&engine, 6, 6);
     engine.put(&[Field::Str("a"), Field::Int(0)]).unwrap();

@@ -48,7 +48,7 @@ mod sync {
     }
 }
 
-/// A cell, and what its lock protects.
+/// A wait node, and what its lock protects.
 struct Space {
     signal: AtomicU32,
     record: AtomicU32,
@@ -162,7 +162,7 @@ fn of_two_puts_one_serves_who_waits_and_the_other_stays() {
     });
 }
 
-/// The put that served the first wait may raise its signal only when the same cell waits again.
+/// The put that served the first wait may raise its signal only when the same wait node waits again.
 #[test]
 fn a_signal_that_comes_late_neither_serves_nor_hides_the_next_one() {
     explore(|| {

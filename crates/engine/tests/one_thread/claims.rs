@@ -120,7 +120,7 @@ fn a_dropped_claim_gives_its_tuple_back_k2() {
 }
 
 #[test]
-fn a_tuple_that_the_sink_refuses_is_back_as_if_never_claimed_v3() {
+fn a_tuple_that_the_visitor_refuses_is_back_as_if_never_claimed_v3() {
     let engine = engine(16 << 20);
     engine.put(&job(1)).unwrap();
     let patterns = any_job();
@@ -252,16 +252,20 @@ fn a_tuple_is_dead_after_its_last_attempt_and_can_be_put_back_k5() {
     let patterns = any_job();
     let template = [TemplateRef::new(&patterns)];
     assert!(engine.present(&[TemplateRef::new(&this_job(2))]).is_ok_and(|present| !present));
-    let dead =
-        || engine.dead(&template, |tuple, obituary| Ok::<_, Error>((number(tuple)?, obituary)));
+    let dead = || {
+        engine.dead(&template, |tuple, dead_letter| Ok::<_, Error>((number(tuple)?, dead_letter)))
+    };
     let all = dead().unwrap();
     assert_eq!(engine.count_dead(&template).unwrap(), 1);
     assert_eq!(engine.count_dead(&[TemplateRef::new(&this_job(1))]).unwrap(), 0);
-    let [(2, obituary)] = &all[..] else { panic!("{all:?}") };
-    let reasons: Vec<(u32, &str)> =
-        obituary.reasons.iter().map(|attempt| (attempt.number, attempt.reason.as_str())).collect();
+    let [(2, dead_letter)] = &all[..] else { panic!("{all:?}") };
+    let reasons: Vec<(u32, &str)> = dead_letter
+        .reasons
+        .iter()
+        .map(|attempt| (attempt.number, attempt.reason.as_str()))
+        .collect();
     let silence = format!("process {} did not renew its claim in time", std::process::id());
-    assert_eq!((obituary.attempts, reasons), (3, vec![(1, "no disk"), (2, ""), (3, &silence)]));
+    assert_eq!((dead_letter.attempts, reasons), (3, vec![(1, "no disk"), (2, ""), (3, &silence)]));
     assert_eq!(engine.requeue(&template).unwrap(), 1);
     assert!(dead().unwrap().is_empty());
     assert_eq!(engine.count_dead(&template).unwrap(), 0);
@@ -331,11 +335,11 @@ fn a_large_tuple_is_claimed_like_a_small_one_k1() {
     let bytes = vec![7_u8; 300_000];
     engine.put(&[Field::Int(1), Field::Bytes(&bytes)]).unwrap();
     let patterns = [any(Kind::Int), any(Kind::Bytes)];
-    let sink = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(1) {
+    let visitor = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(1) {
         Some(Field::Bytes(found)) => Ok::<_, Error>(found == bytes),
         _ => Ok(false),
     };
-    let claimed = engine.try_claim(&[TemplateRef::new(&patterns)], Order::Fifo, &LONG, sink);
+    let claimed = engine.try_claim(&[TemplateRef::new(&patterns)], Order::Fifo, &LONG, visitor);
     let (claim, is_equal) = claimed.unwrap().unwrap();
     assert!(is_equal);
     sound(&engine);

@@ -490,12 +490,12 @@ fn a_subscriber_that_only_looks_leaves_the_time_to_who_waits_t6() {
     }
     let later = LeaseTerms { lease: None, after: Some(Duration::from_millis(10)) };
     engine.put_leased(&job(2), &later).unwrap();
-    let bell = engine.bell().unwrap();
-    assert!(bell.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
+    let notifier = engine.notifier().unwrap();
+    assert!(notifier.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
 }
 
 #[test]
-fn what_the_sink_refuses_counts_as_missed_before_the_next_n2() {
+fn what_the_visitor_refuses_counts_as_missed_before_the_next_n2() {
     let engine = engine(16 << 20);
     let condition = Condition::new("f[1] > 0").unwrap();
     for condition in [None, Some(&condition)] {

@@ -22,14 +22,14 @@ fn engine(size_bytes: u64) -> Arc<Engine> {
 
 fn int(engine: &Engine, patterns: &[PatternRef<'_>], index: usize, take: bool) -> Option<i64> {
     let template = [TemplateRef::new(patterns)];
-    let sink = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(index) {
+    let visitor = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(index) {
         Some(Field::Int(value)) => Ok::<i64, Error>(value),
         other => panic!("{other:?}"),
     };
     if take {
-        engine.try_take(&template, Order::Fifo, sink)
+        engine.try_take(&template, Order::Fifo, visitor)
     } else {
-        engine.try_read(&template, Order::Fifo, sink)
+        engine.try_read(&template, Order::Fifo, visitor)
     }
     .unwrap()
 }

@@ -7,13 +7,13 @@ use crate::support::{any, any_job, job, number, this_job, try_take};
 use tupelo_engine::{Error, Order, Transaction, Want};
 use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef, TupleView};
 
-/// A sink for which no tuple is right.
+/// A visitor for which no tuple is right.
 fn refuse(_: TupleView<'_>) -> Result<(), Error> {
     Err(Error::Template("no".into()))
 }
 
 #[test]
-fn what_a_sink_refuses_is_back_v3() {
+fn what_a_visitor_refuses_is_back_v3() {
     let engine = jobs([1, 2]);
     let mut transaction = begin(&engine);
     let template = any_job();
@@ -27,7 +27,7 @@ fn what_a_sink_refuses_is_back_v3() {
 }
 
 #[test]
-fn what_a_sink_refuses_is_still_locked_if_it_was_read_before_x3() {
+fn what_a_visitor_refuses_is_still_locked_if_it_was_read_before_x3() {
     let engine = jobs([1, 2]);
     let mut transaction = begin(&engine);
     let template = any_job();

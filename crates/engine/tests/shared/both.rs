@@ -46,7 +46,7 @@ impl<'a> Operation<'a> {
 }
 
 /// The second field: what tells tuples apart here.
-#[expect(clippy::unnecessary_wraps, reason = "a sink")]
+#[expect(clippy::unnecessary_wraps, reason = "a visitor")]
 pub(crate) fn value(tuple: TupleView<'_>) -> Result<i64, Error> {
     match tuple.field(1) {
         Some(Field::Int(value)) => Ok(value),

@@ -19,7 +19,7 @@ const KILLS: usize = 12;
 const KILLS_THOROUGH: usize = 10_000;
 /// Deaths of the first process in an ordinary double kill.
 const FIRST_KILLS: usize = 2;
-/// Deaths of its heir for each of them.
+/// Deaths of its recoverer for each of them.
 const SECOND_KILLS: usize = 6;
 /// The same in a thorough one, evenly spread: every pair would be hours of kills, which runs of several phases come to.
 pub(crate) const FIRST_KILLS_THOROUGH: usize = 20;
@@ -111,7 +111,7 @@ pub(crate) fn read(engine: &Engine, patterns: &[PatternRef<'_>]) -> Option<Strin
 }
 
 /// A tuple as text. Long bytes are checked to be all the same, and shown as their number.
-#[expect(clippy::unnecessary_wraps, reason = "a sink")]
+#[expect(clippy::unnecessary_wraps, reason = "a visitor")]
 pub(crate) fn shown(tuple: TupleView<'_>) -> Result<String, Error> {
     let fields = tuple.fields().map(|field| match field {
         Field::Int(value) => value.to_string(),
@@ -294,34 +294,34 @@ pub(crate) fn register(engine: &Engine) {
     Memory::new(engine.segment().mapping().clone()).thread().unwrap();
 }
 
-/// Kills a process inside `script`, then the one that does `heir`'s work after it, then judges.
+/// Kills a process inside `script`, then the one that does `recoverer`'s work after it, then judges.
 pub(crate) fn kill_twice(
     engine: &Arc<Engine>,
     script: impl Fn(&Arc<Engine>),
-    heir: impl Fn(&Arc<Engine>),
+    recoverer: impl Fn(&Arc<Engine>),
     judge: impl Fn(Found, bool),
 ) -> Summary {
     let come = || {
         engine.check().unwrap();
         Arc::clone(engine)
     };
-    // Not with a check: that would restore what the heir is to be killed over.
+    // Not with a check: that would restore what the recoverer is to be killed over.
     let come_after = || {
         register(engine);
         Arc::clone(engine)
     };
     let worker = Script::new(come, |engine| script(engine));
-    let heir = Script::new(come_after, |engine| heir(engine));
+    let recoverer = Script::new(come_after, |engine| recoverer(engine));
     let (first, second) = if thorough() {
         (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH)
     } else {
         (FIRST_KILLS, SECOND_KILLS)
     };
-    let experiment = experiment(engine).with_kills(first).with_heir_kills(second).centred();
+    let experiment = experiment(engine).with_kills(first).with_recoverer_kills(second).centred();
     let check = |first: Death, second: Death| {
         let found = recovered(engine, second);
         judge(found, first.steps == first.of);
         use_it(engine);
     };
-    hitting(|| experiment.double_kill(&worker, &heir, || true, check))
+    hitting(|| experiment.double_kill(&worker, &recoverer, || true, check))
 }

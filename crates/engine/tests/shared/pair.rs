@@ -106,19 +106,20 @@ impl Pair {
             register(&self.into);
             self
         };
-        let heir = Script::new(come_after, |pair| {
+        let recoverer = Script::new(come_after, |pair| {
             pair.into.sweep().unwrap();
             pair.from.sweep().unwrap();
         });
-        let (kills, heir_kills) =
+        let (kills, recoverer_kills) =
             if thorough() { (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH) } else { (4, 8) };
-        let experiment = self.experiment().with_kills(kills).with_heir_kills(heir_kills).centred();
+        let experiment =
+            self.experiment().with_kills(kills).with_recoverer_kills(recoverer_kills).centred();
         let check = |_, second| {
             let found = self.recovered(second);
             assert!(found == *after || found == before, "{found:?} is neither before nor after");
             use_it(self.drawn(second)[0]);
         };
-        hitting(|| experiment.double_kill(&worker, &heir, || true, check));
+        hitting(|| experiment.double_kill(&worker, &recoverer, || true, check));
     }
 
     /// Kills halfway between a step after which nothing has happened and one after which all has, until no

@@ -17,11 +17,11 @@ pub(crate) fn claim_coin(engine: &Arc<Engine>, [from, to]: [i64; 2], draw: u64) 
     let ttl = if draw & 1 == 0 { HOUR } else { Duration::from_millis(1) };
     let terms = ClaimTerms { ttl, attempts_max: Some(ATTEMPTS_MAX) };
     let template = [text("coin"), PatternRef::Actual(Field::Int(from)), INT];
-    let sink = |tuple: TupleView<'_>| match tuple.field(2) {
+    let visitor = |tuple: TupleView<'_>| match tuple.field(2) {
         Some(Field::Int(number)) => Ok(number),
         other => panic!("a coin with the number {other:?}"),
     };
-    let claimed = engine.try_claim(&[TemplateRef::new(&template)], Order::Fifo, &terms, sink);
+    let claimed = engine.try_claim(&[TemplateRef::new(&template)], Order::Fifo, &terms, visitor);
     let (claim, number) = match claimed {
         Ok(Some(claimed)) => claimed,
         Ok(None) | Err(Error::SpaceFull(_)) => return,

@@ -1,7 +1,7 @@
 //! What tests of the engine share: a private space, and templates that own nothing.
 #![allow(dead_code, clippy::unwrap_used, reason = "a refusal fails the test")]
 
-pub(crate) mod bells;
+pub(crate) mod notifiers;
 pub(crate) mod replay;
 pub(crate) mod transactions;
 
@@ -60,8 +60,8 @@ pub(crate) fn this_job(number: i64) -> [PatternRef<'static>; 2] {
     [PatternRef::Actual(Field::Str("job")), PatternRef::Actual(Field::Int(number))]
 }
 
-/// The number in a job: a sink.
-#[expect(clippy::unnecessary_wraps, reason = "sinks may fail")]
+/// The number in a job: a visitor.
+#[expect(clippy::unnecessary_wraps, reason = "visitors may fail")]
 pub(crate) fn number(tuple: TupleView<'_>) -> Result<i64, Error> {
     match tuple.field(1) {
         Some(Field::Int(number)) => Ok(number),

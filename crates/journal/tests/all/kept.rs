@@ -90,8 +90,8 @@ fn a_claim_is_over_when_the_memory_is_gone_and_its_attempts_are_kept_c4_k5() {
     let again = claim(&journal, 2);
     assert!(again.fence() > fence, "fences go on (rule K1)");
     assert_eq!(again.attempt(), 2);
-    let dead = journal.engine().dead(&[template!["job", Kind::Int]], |_, obituary| {
-        let reasons = obituary.reasons.iter().map(|attempt| attempt.reason.clone());
+    let dead = journal.engine().dead(&[template!["job", Kind::Int]], |_, dead_letter| {
+        let reasons = dead_letter.reasons.iter().map(|attempt| attempt.reason.clone());
         Ok::<_, Error>(reasons.collect::<Vec<_>>())
     });
     assert_eq!(dead.unwrap(), [["first", "second"]]);

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::step::{Expectation, Step};
 use crate::operation::{Answer, Operation};
-use crate::{ClaimTerms, LeaseTerms, Obituary};
+use crate::{ClaimTerms, DeadLetterRecord, LeaseTerms};
 
 impl Step<'_> {
     /// A step on a lease or a claim; `None` if it is another one.
@@ -21,7 +21,7 @@ impl Step<'_> {
             (Operation::PutAllLeased { .. } | Operation::Requeue { .. }, None) => {
                 Answer::Count(self.number("gives") as u64)
             }
-            (Operation::Dead { .. }, None) => Answer::Dead(self.obituaries()),
+            (Operation::Dead { .. }, None) => Answer::Dead(self.dead_letters()),
             _ => Answer::Done,
         };
         if let Operation::FinishClaim { call, .. } = &operation {
@@ -114,16 +114,16 @@ impl Step<'_> {
     }
 
     /// The dead letters: a tuple, how many attempts failed, and why; `null` where the holder gave no reason.
-    fn obituaries(&self) -> Vec<Obituary> {
-        let obituary = |json: &Json| {
+    fn dead_letters(&self) -> Vec<DeadLetterRecord> {
+        let dead_letter = |json: &Json| {
             let [tuple, attempts, reasons] = json.as_array()?.as_slice() else { return None };
             let reason = |json: &Json| json.as_str().map(str::to_owned);
             let reasons = reasons.as_array()?.iter().map(reason).collect();
             let attempts = usize::try_from(attempts.as_u64()?).ok()?;
-            Some(Obituary { tuple: self.parse(tuple.as_str()?), attempts, reasons })
+            Some(DeadLetterRecord { tuple: self.parse(tuple.as_str()?), attempts, reasons })
         };
         let list = self.get("gives").as_array();
-        let all = list.and_then(|list| list.iter().map(obituary).collect());
+        let all = list.and_then(|list| list.iter().map(dead_letter).collect());
         all.unwrap_or_else(|| self.wrong("`gives` is not a list of [tuple, attempts, reasons]"))
     }
 }

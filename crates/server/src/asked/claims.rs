@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use tupelo::encoding::{Decoded, encode_tuple_ref, write};
 use tupelo::{
-    Attempt, Claim, ClaimTerms, Error, Field, LeaseTerms, Obituary, Order, Space, TemplateRef,
-    TupleRef, TupleView, fields,
+    Attempt, Claim, ClaimTerms, DeadLetterRecord, Error, Field, LeaseTerms, Order, Space,
+    TemplateRef, TupleRef, TupleView, fields,
 };
 use tupelo_protocol::{Fault, Operation, Settlement, Term};
 
@@ -85,9 +85,9 @@ pub(super) fn on_claim(
 /// The dead tuples: before each, how many attempts have failed, and the number and the reason of those that are known.
 pub(super) fn dead(space: &Space, template: &[TemplateRef<'_>]) -> Result<Vec<u8>, Error> {
     let mut found = Found::default();
-    space.dead(template, |tuple: TupleView<'_>, obituary: Obituary| {
-        let mut head = vec![Field::Int(i64::from(obituary.attempts))];
-        for Attempt { number, reason } in &obituary.reasons {
+    space.dead(template, |tuple: TupleView<'_>, dead_letter: DeadLetterRecord| {
+        let mut head = vec![Field::Int(i64::from(dead_letter.attempts))];
+        for Attempt { number, reason } in &dead_letter.reasons {
             head.extend([Field::Int(i64::from(*number)), Field::Str(reason)]);
         }
         found.add_ref(TupleRef { fields: &head, class: None })?;

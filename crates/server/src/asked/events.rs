@@ -19,7 +19,7 @@ const EVENTS_MAX: usize = 4096;
 pub(crate) struct Heard {
     subscription: Subscription,
     hosted: Rc<Hosted>,
-    /// Its number at the bell of the space.
+    /// Its number at the notifier of the space.
     number: u32,
     /// The request that waits for events, and for how many.
     credit: Cell<Option<(u64, usize)>>,

@@ -53,15 +53,15 @@ pub(super) fn find_many(
     template: &[TemplateRef<'_>],
 ) -> Result<Option<Answer>, Error> {
     let mut found = Found::default();
-    let mut sink = |tuple: TupleView<'_>| found.add(tuple);
+    let mut visitor = |tuple: TupleView<'_>| found.add(tuple);
     if action == Action::Read {
-        let read = space.read_all(template, Some(at_most), sink)?;
+        let read = space.read_all(template, Some(at_most), visitor)?;
         let is_enough = read.len() >= at_least;
         let answer = || Ok(Answer::Found(Rc::new(found.into_tuples()?)));
         return if is_enough { answer().map(Some) } else { Ok(Some(Answer::Nothing)) };
     }
     let transaction = space.transaction(&[], HELD_FOR)?;
-    let taken = transaction.at(0).try_take_many(template, at_least, at_most, &mut sink)?;
+    let taken = transaction.at(0).try_take_many(template, at_least, at_most, &mut visitor)?;
     if taken.is_none() {
         return Ok(Some(Answer::Nothing));
     }

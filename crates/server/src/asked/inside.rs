@@ -154,12 +154,12 @@ fn find_many(
     template: &[TemplateRef<'_>],
 ) -> Result<Option<Vec<u8>>, Error> {
     let mut found = Found::default();
-    let sink = |tuple: TupleView<'_>| found.add(tuple);
+    let visitor = |tuple: TupleView<'_>| found.add(tuple);
     let is_enough = match action {
-        Action::Read => inside.read_all(template, at_most, sink)?.len() >= at_least,
+        Action::Read => inside.read_all(template, at_most, visitor)?.len() >= at_least,
         Action::Take => {
             let at_most = at_most.unwrap_or(usize::MAX);
-            inside.try_take_many(template, at_least, at_most, sink)?.is_some()
+            inside.try_take_many(template, at_least, at_most, visitor)?.is_some()
         }
     };
     if is_enough { found.into_tuples().map(Some) } else { Ok(None) }

@@ -16,14 +16,14 @@ const MATCHES_MAX: usize = 4096;
 pub(super) fn on_scan(scan: &RefCell<Scan>, operation: &Operation<'_>) -> Result<Answer, Fault> {
     let Operation::Next { at_most } = *operation else { return Err(not_for(operation, "a scan")) };
     let mut found = Found::default();
-    let sink = |tuple: TupleView<'_>| {
+    let visitor = |tuple: TupleView<'_>| {
         if found.bytes.len() >= BATCH_BYTES_MAX {
             // It is the first of the next batch.
             return Err(Error::Interrupted { problem: "the batch is full".into() });
         }
         found.add(tuple)
     };
-    let batch = scan.borrow_mut().next_batch(at_most.clamp(1, MATCHES_MAX), sink)?;
+    let batch = scan.borrow_mut().next_batch(at_most.clamp(1, MATCHES_MAX), visitor)?;
     if batch.is_empty() {
         return Ok(Answer::Nothing);
     }

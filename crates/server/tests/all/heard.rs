@@ -92,14 +92,14 @@ fn a_subscriber_who_waits_is_woken_by_events_of_every_kind_n1() {
     let (space, jobs) = (beside(&served), [template!["job", Kind::Int]]);
     let terms = SubscribeTerms::new(EventKind::ALL, 100);
     let subscription = space.subscribe(&jobs, &terms).unwrap();
-    let bell = space.bell().unwrap();
-    let number = bell.add_subscription(&subscription);
+    let notifier = space.notifier().unwrap();
+    let number = notifier.add_subscription(&subscription);
     assert!(!subscription.wait(Some(Duration::from_millis(1))).unwrap());
     space.put(&fields!["job", 1]).unwrap();
-    let mut rung = bell.drain();
+    let mut rung = notifier.drain();
     while rung.is_empty() {
-        bell.sleep(MINUTE);
-        rung = bell.drain();
+        notifier.sleep(MINUTE);
+        rung = notifier.drain();
     }
     assert_eq!(rung, [number]);
     assert_eq!(subscription.next(Some(MINUTE), told).unwrap().unwrap().0, EventKind::Put);
@@ -142,7 +142,7 @@ fn a_scan_goes_through_large_spaces_in_batches_o6() {
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..100).collect::<Vec<_>>());
-    // What the sink refuses: the first is passed over, a later one comes again.
+    // What the visitor refuses: the first is passed over, a later one comes again.
     let mut scan = space.scan(&"(large, 3, _) | (large, 4, _)".parse().unwrap()).unwrap();
     let mut shown = 0;
     let mut once = |_: TupleView<'_>| {

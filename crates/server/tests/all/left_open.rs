@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::protocol::{beside, job, put_of, template_bytes};
 use crate::serving::{Raw, Served};
 use tupelo::{
-    ClaimTerms, ConnectOptions, Error, Kind, LeaseTerms, Obituary, Order, Outcome, Space,
+    ClaimTerms, ConnectOptions, DeadLetterRecord, Error, Kind, LeaseTerms, Order, Outcome, Space,
 };
 use tupelo::{TupleView, Want, WhenFull, template};
 use tupelo_protocol::{Key, Operation, PutTerms, Reply, Request, Settlement, SpaceIds, Target};
@@ -79,16 +79,17 @@ fn a_claim_ends_with_its_connection_as_a_failed_attempt_and_one_that_is_given_up
     let jobs = [template!["job", Kind::Int]];
     let begin = Instant::now();
     let dead = loop {
-        let show =
-            |tuple: TupleView<'_>, obituary: Obituary| Ok::<_, Error>((keep(tuple)?, obituary));
+        let show = |tuple: TupleView<'_>, dead_letter: DeadLetterRecord| {
+            Ok::<_, Error>((keep(tuple)?, dead_letter))
+        };
         let dead = beside.dead(&jobs, show).unwrap();
         if !dead.is_empty() || begin.elapsed() > MINUTE {
             break dead;
         }
     };
-    let [(tuple, obituary)] = &dead[..] else { panic!("{dead:?}") };
-    assert_eq!((tuple.as_str(), obituary.attempts), (r#"("job", 1)"#, 2));
-    let reasons: Vec<_> = obituary.reasons.iter().map(|one| one.reason.as_str()).collect();
+    let [(tuple, dead_letter)] = &dead[..] else { panic!("{dead:?}") };
+    assert_eq!((tuple.as_str(), dead_letter.attempts), (r#"("job", 1)"#, 2));
+    let reasons: Vec<_> = dead_letter.reasons.iter().map(|one| one.reason.as_str()).collect();
     assert_eq!(reasons, ["the connection of its holder has ended"; 2]);
 }
 

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod authority;
-mod bells;
 mod chaos;
 #[path = "../../../space/tests/common/mod.rs"]
 mod common;
@@ -11,6 +10,7 @@ mod heard;
 mod http;
 mod http_kept;
 mod left_open;
+mod notifiers;
 mod protocol;
 mod proxy;
 mod resume;

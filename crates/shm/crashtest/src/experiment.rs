@@ -28,7 +28,7 @@ pub struct Experiment {
     first: usize,
     last: usize,
     kills_max: usize,
-    heir_kills_max: usize,
+    recoverer_kills_max: usize,
     pub(crate) begins_with_ends: bool,
 }
 
@@ -48,10 +48,10 @@ pub struct Death {
 pub struct Summary {
     /// The length of the script.
     pub steps: usize,
-    /// How many processes were killed inside their script, heirs included.
+    /// How many processes were killed inside their script, recoverers included.
     pub kills: usize,
-    /// How many heirs were among them.
-    pub heirs: usize,
+    /// How many recoverers were among them.
+    pub recoverers: usize,
     /// How many were stopped inside their script for another one.
     pub interruptions: usize,
     /// How many did not come to the step at which they were to be killed or stopped, but elsewhere. None,
@@ -91,7 +91,7 @@ impl Experiment {
             first: max,
             last: max,
             kills_max: max,
-            heir_kills_max: max,
+            recoverer_kills_max: max,
             begins_with_ends: false,
         }
     }
@@ -162,16 +162,16 @@ impl Experiment {
         self
     }
 
-    /// Kills heirs of one death at about `kills_max` of their steps only, evenly spread. An heir that does more than to
+    /// Kills recoverers of one death at about `kills_max` of their steps only, evenly spread. A recoverer that does more than to
     /// roll back is long.
     ///
     /// # Panics
     ///
     /// If `kills_max` is 0.
     #[must_use]
-    pub fn with_heir_kills(mut self, kills_max: usize) -> Self {
+    pub fn with_recoverer_kills(mut self, kills_max: usize) -> Self {
         assert!(kills_max > 0, "at least one");
-        self.heir_kills_max = kills_max;
+        self.recoverer_kills_max = kills_max;
         self
     }
 
@@ -214,11 +214,11 @@ impl Experiment {
         summary
     }
 
-    /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets an heir, which
-    /// cleans up. The heir is killed at each of its steps (or at every so manieth) and once at its end. `check` runs
+    /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets a recoverer, which
+    /// cleans up. The recoverer is killed at each of its steps (or at every so manieth) and once at its end. `check` runs
     /// after both.
     ///
-    /// `leaves_work` tells, from the memory after the first death, whether the heir has anything to do;
+    /// `leaves_work` tells, from the memory after the first death, whether the recoverer has anything to do;
     /// if not, it only runs to its end.
     ///
     /// # Panics
@@ -227,7 +227,7 @@ impl Experiment {
     pub fn double_kill<C, H>(
         &self,
         worker: &Script<'_, C>,
-        heir: &Script<'_, H>,
+        recoverer: &Script<'_, H>,
         leaves_work: impl Fn() -> bool,
         check: impl Fn(Death, Death),
     ) -> Summary {
@@ -241,16 +241,16 @@ impl Experiment {
             let first = self.kill(worker, &way, index, &mut summary);
             let left = self.snapshot();
             let leaves_work = leaves_work();
-            let heir_way = self.way(heir);
-            let heir_points = if leaves_work {
-                self.heir_points(&heir_way, phases)
+            let recoverer_way = self.way(recoverer);
+            let recoverer_points = if leaves_work {
+                self.recoverer_points(&recoverer_way, phases)
             } else {
-                vec![heir_way.len()]
+                vec![recoverer_way.len()]
             };
-            for heir_index in heir_points {
+            for recoverer_index in recoverer_points {
                 restore(&left);
-                let second = self.kill(heir, &heir_way, heir_index, &mut summary);
-                summary.heirs += usize::from(second.steps < second.of);
+                let second = self.kill(recoverer, &recoverer_way, recoverer_index, &mut summary);
+                summary.recoverers += usize::from(second.steps < second.of);
                 require(|| check(first, second), &(first, second));
             }
         }
@@ -277,11 +277,11 @@ impl Experiment {
         (self.in_phase(&steps, phases, self.phase).chain([of]).collect(), phases)
     }
 
-    /// The same of an heir, where the first process dies in so many phases.
-    fn heir_points(&self, way: &Way, phases: usize) -> Vec<usize> {
+    /// The same of a recoverer, where the first process dies in so many phases.
+    fn recoverer_points(&self, way: &Way, phases: usize) -> Vec<usize> {
         let steps = way.steps();
-        let heir_phases = spread(steps.len(), self.heir_kills_max);
-        self.in_phase(&steps, heir_phases, self.phase / phases).chain([way.len()]).collect()
+        let recoverer_phases = spread(steps.len(), self.recoverer_kills_max);
+        self.in_phase(&steps, recoverer_phases, self.phase / phases).chain([way.len()]).collect()
     }
 
     /// One of so many of the steps, beginning behind as many as the phase says.

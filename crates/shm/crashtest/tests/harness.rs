@@ -65,12 +65,12 @@ fn experiments_of_all_phases_kill_at_every_instruction_and_at_every_pair() {
     let (words, region) = page();
     let script =
         |word: usize| Script::new(|| (), move |()| words[word].store(1, Ordering::Relaxed));
-    let (worker, heir) = (script(0), script(1));
+    let (worker, recoverer) = (script(0), script(1));
     let deaths = shared_words(64 * 64);
     let of = |experiment: Experiment| {
         experiment.double_kill(
             &worker,
-            &heir,
+            &recoverer,
             || true,
             |first, second| {
                 deaths[first.steps * 64 + second.steps].fetch_add(1, Ordering::Relaxed);
@@ -84,7 +84,7 @@ fn experiments_of_all_phases_kill_at_every_instruction_and_at_every_pair() {
         for pair in deaths {
             pair.store(0, Ordering::Relaxed);
         }
-        let sparse = || Experiment::new(region).with_stride(3).with_heir_kills(max);
+        let sparse = || Experiment::new(region).with_stride(3).with_recoverer_kills(max);
         let sparse = || if is_centred { sparse().centred() } else { sparse() };
         of(sparse().with_phase(0));
         assert!(count() * 3 < pairs, "{} of {pairs} in one phase", count());
@@ -96,11 +96,11 @@ fn experiments_of_all_phases_kill_at_every_instruction_and_at_every_pair() {
 }
 
 #[test]
-fn the_heir_is_killed_at_every_instruction_too() {
+fn the_recoverer_is_killed_at_every_instruction_too() {
     let (words, region) = page();
     let seen = shared_words(16);
     let worker = Script::new(|| (), |()| words[0].store(1, Ordering::Relaxed));
-    let heir = Script::new(
+    let recoverer = Script::new(
         || (),
         |()| {
             if words[0].load(Ordering::Relaxed) == 1 {
@@ -110,13 +110,14 @@ fn the_heir_is_killed_at_every_instruction_too() {
         },
     );
     let leaves_work = || words[0].load(Ordering::Relaxed) == 1;
-    let summary = Experiment::new(region).double_kill(&worker, &heir, leaves_work, |_, second| {
-        let state = words[0].load(Ordering::Relaxed) * 2 + words[1].load(Ordering::Relaxed);
-        assert!(second.steps < second.of || state == 0 || state == 5, "{state}");
-        seen[state as usize].fetch_add(1, Ordering::Relaxed);
-    });
+    let summary =
+        Experiment::new(region).double_kill(&worker, &recoverer, leaves_work, |_, second| {
+            let state = words[0].load(Ordering::Relaxed) * 2 + words[1].load(Ordering::Relaxed);
+            assert!(second.steps < second.of || state == 0 || state == 5, "{state}");
+            seen[state as usize].fetch_add(1, Ordering::Relaxed);
+        });
     let counts: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    assert!(summary.heirs > 0 && summary.missed == 0);
+    assert!(summary.recoverers > 0 && summary.missed == 0);
     assert!(counts[0] > 0 && counts[2] > 0 && counts[3] > 0 && counts[5] > 0, "{counts:?}");
     assert_eq!(counts.iter().filter(|&&count| count > 0).count(), 4);
 }

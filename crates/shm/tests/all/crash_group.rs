@@ -1,5 +1,5 @@
 //! A commit over several segments happens in all or in none, at whichever instruction its process is killed,
-//! and its heirs too, in whatever order they come (rules C1, O7, X1).
+//! and its recoverers too, in whatever order they come (rules C1, O7, X1).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -44,7 +44,7 @@ impl Bench {
     }
 
     /// A process that settles the segments in this order.
-    fn heir(&self, order: [usize; 2]) -> Script<'_, &[Memory]> {
+    fn recoverer(&self, order: [usize; 2]) -> Script<'_, &[Memory]> {
         let register = || {
             for memory in &self.memories {
                 memory.thread().unwrap();
@@ -177,7 +177,7 @@ fn a_commit_over_three_segments_happens_in_all_or_in_none_x1() {
 }
 
 #[test]
-fn an_heir_finds_a_segment_by_its_name_and_also_when_the_name_is_gone_c1() {
+fn an_recoverer_finds_a_segment_by_its_name_and_also_when_the_name_is_gone_c1() {
     let bench = Bench::new(2);
     let path = bench.scratch.directory().path_of("a").unwrap();
     let aside = bench.scratch.path().join("aside");
@@ -192,16 +192,16 @@ fn an_heir_finds_a_segment_by_its_name_and_also_when_the_name_is_gone_c1() {
 }
 
 #[test]
-fn heirs_killed_at_any_instruction_leave_their_own_heirs_the_same_work_c1() {
+fn recoverers_killed_at_any_instruction_leave_their_own_recoverers_the_same_work_c1() {
     let bench = Bench::new(2);
     let seen = Seen::new();
     for order in [[0, 1], [1, 0]] {
-        let (kills, heir_kills) = if thorough() { (40, 60) } else { (12, 6) };
-        let experiment = bench.experiment().with_kills(kills).with_heir_kills(heir_kills);
+        let (kills, recoverer_kills) = if thorough() { (40, 60) } else { (12, 6) };
+        let experiment = bench.experiment().with_kills(kills).with_recoverer_kills(recoverer_kills);
         let check = |first: Death, second: Death| {
             seen.count(bench.check((first.steps + second.steps).is_multiple_of(2)));
         };
-        experiment.double_kill(&bench.worker(), &bench.heir(order), || true, check);
+        experiment.double_kill(&bench.worker(), &bench.recoverer(order), || true, check);
     }
     let [before, after, _] = seen.counts();
     assert!(before > 3 && after > 3, "{before} before, {after} after");

@@ -1,4 +1,4 @@
-//! A section happens whole or not at all, at whichever instruction its process is killed, and its heir
+//! A section happens whole or not at all, at whichever instruction its process is killed, and its recoverer
 //! too (rule C1).
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -166,7 +166,7 @@ fn a_section_over_two_scopes_happens_in_both_or_in_none() {
 }
 
 #[test]
-fn an_heir_killed_at_any_instruction_leaves_its_own_heir_the_same_work() {
+fn an_recoverer_killed_at_any_instruction_leaves_its_own_recoverer_the_same_work() {
     let bench = Bench::new();
     let worker = bench.script(|memory| {
         let mut section = Section::enter(memory, LOCKS[0]).unwrap();
@@ -174,18 +174,18 @@ fn an_heir_killed_at_any_instruction_leaves_its_own_heir_the_same_work() {
         section.commit().unwrap();
         set_all(&mut section, 0, 2);
     });
-    let heir = bench.script(|memory| drop(Section::enter(memory, LOCKS[0]).unwrap()));
+    let recoverer = bench.script(|memory| drop(Section::enter(memory, LOCKS[0]).unwrap()));
     let seen = Seen::new();
     let leaves_work = || bench.lock_word(0) & OWNER_DIED != 0;
-    // The heir is killed some 500 times for each death of the worker.
+    // The recoverer is killed some 500 times for each death of the worker.
     let experiment = Experiment::new(bench.region).with_stride(if thorough() { 1 } else { 307 });
-    let summary = experiment.double_kill(&worker, &heir, leaves_work, |_, _| {
+    let summary = experiment.double_kill(&worker, &recoverer, leaves_work, |_, _| {
         let words = bench.words(0);
         assert!(words == [words[0]; 4] && words[0] <= 1, "{words:?}");
         seen.count(words[0] as usize);
         bench.check_locks();
     });
-    // An heir that finds the lock before the kernel has told of the death sleeps once more: on a busy machine, a few do.
-    assert!(summary.heirs > 500 && summary.missed <= summary.kills / 100, "{summary:?}");
+    // A recoverer that finds the lock before the kernel has told of the death sleeps once more: on a busy machine, a few do.
+    assert!(summary.recoverers > 500 && summary.missed <= summary.kills / 100, "{summary:?}");
     assert!(seen.get(0) > 10 && seen.get(1) > 10);
 }

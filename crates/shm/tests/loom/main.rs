@@ -79,14 +79,14 @@ fn die_everywhere(others: usize, stride: usize) -> usize {
         explore(move || {
             let world = World::new();
             let numbers = 2..2 + u32::try_from(others).unwrap();
-            let heirs: Vec<_> =
+            let recoverers: Vec<_> =
                 numbers.map(|number| spawn(move || live(world, number, Fate::Lives))).collect();
             let committed = live(world, 1, Fate::DiesAfter(step));
             if world.has_dead() {
                 seen.store(true, std::sync::atomic::Ordering::Relaxed);
             }
-            for heir in heirs {
-                assert!(heir.join().unwrap());
+            for recoverer in recoverers {
+                assert!(recoverer.join().unwrap());
             }
             // Whoever comes next settles what is left.
             assert!(live(world, 9, Fate::Lives));
@@ -101,7 +101,7 @@ fn die_everywhere(others: usize, stride: usize) -> usize {
 }
 
 #[test]
-fn an_owner_that_dies_at_any_step_leaves_a_heir_that_goes_on() {
+fn an_owner_that_dies_at_any_step_leaves_a_recoverer_that_goes_on() {
     assert!(die_everywhere(1, 1) > 15, "steps to die at");
 }
 

@@ -56,12 +56,12 @@ impl Ask<'_> {
         &self,
         (action, order): (Action, Order),
         template: &[TemplateRef<'_>],
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let template = TemplateBytes::encode(template).map_err(Error::from)?;
         let find = find((action, order), Amount::One, &template, false);
-        let mut sink = Some(sink);
-        let found = self.tuples_of(&find, |tuple| sink.take().map(|sink| sink(tuple)))?;
+        let mut visitor = Some(visitor);
+        let found = self.tuples_of(&find, |tuple| visitor.take().map(|visitor| visitor(tuple)))?;
         Ok(found.and_then(|found| found.into_iter().next()))
     }
 
@@ -71,22 +71,22 @@ impl Ask<'_> {
         action: Action,
         (at_least, at_most): (usize, Option<usize>),
         template: &[TemplateRef<'_>],
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         let template = TemplateBytes::encode(template).map_err(Error::from)?;
         let amount = Amount::Many { at_least, at_most };
         let find = find((action, Order::Fifo), amount, &template, false);
-        self.tuples_of(&find, |tuple| Some(sink(tuple)))
+        self.tuples_of(&find, |tuple| Some(visitor(tuple)))
     }
 
-    /// What `sink` makes of the tuples that an operation is answered by; `None` if nothing matches, or not enough. A tuple
+    /// What `visitor` makes of the tuples that an operation is answered by; `None` if nothing matches, or not enough. A tuple
     /// for which it returns nothing is one too many.
     pub(crate) fn tuples_of<R, E: From<Error>>(
         &self,
         operation: &Operation<'_>,
-        sink: impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
+        visitor: impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
     ) -> Result<Option<Vec<R>>, E> {
-        let (found, results) = collect(sink, |visit| self.call(operation, visit))?;
+        let (found, results) = collect(visitor, |visit| self.call(operation, visit))?;
         match found {
             Found::Tuples => Ok(Some(results)),
             Found::Nothing => Ok(None),
@@ -95,13 +95,13 @@ impl Ask<'_> {
     }
 }
 
-/// Runs `call` with a visitor that collects the results of `sink`. An error of the sink comes first.
+/// Runs `call` with a visitor that collects the results of `visitor`. An error of the visitor comes first.
 pub(crate) fn collect<T, R, E: From<Error>>(
-    mut sink: impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
+    mut visitor: impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
     call: impl FnOnce(Visitor<'_>) -> Result<T, Fault>,
 ) -> Result<(T, Vec<R>), E> {
     let (mut results, mut refused) = (Vec::new(), None);
-    let mut visit = |tuple: TupleView<'_>| match sink(tuple) {
+    let mut visit = |tuple: TupleView<'_>| match visitor(tuple) {
         Some(Ok(result)) => {
             results.push(result);
             ControlFlow::Continue(())

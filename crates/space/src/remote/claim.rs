@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{Attempt, ClaimTerms, LeaseTerms, Obituary, Order};
+use tupelo_engine::{Attempt, ClaimTerms, DeadLetterRecord, LeaseTerms, Order};
 use tupelo_protocol::{Fault, Kept, Operation, Settlement, TemplateBytes, Term, Tuples};
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
@@ -165,14 +165,14 @@ struct Claimed {
 }
 
 impl Claimed {
-    /// Reads the first tuple, and lets `sink` have the second one.
+    /// Reads the first tuple, and lets `visitor` have the second one.
     fn see<R, E: From<Error>>(
         &mut self,
         tuple: TupleView<'_>,
-        sink: &mut impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
+        visitor: &mut impl FnMut(TupleView<'_>) -> Option<Result<R, E>>,
     ) -> Option<Result<Option<R>, E>> {
         if self.head.is_some() {
-            return sink(tuple).map(|made| made.map(Some));
+            return visitor(tuple).map(|made| made.map(Some));
         }
         let mut fields = tuple.fields();
         let fence = whole(fields.next());
@@ -187,7 +187,7 @@ impl Claimed {
         })
     }
 
-    /// The claim that was left open, and the result of the sink.
+    /// The claim that was left open, and the result of the visitor.
     fn claim<R>(
         self,
         space: &Space,
@@ -210,20 +210,20 @@ impl Space {
         template: &[TemplateRef<'_>],
         order: Order,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(RemoteClaim, R)>, E> {
         let template = TemplateBytes::encode(template).map_err(Error::from)?;
-        self.claim_encoded((order, terms), &template, sink)
+        self.claim_encoded((order, terms), &template, visitor)
     }
 
     fn claim_encoded<R, E: From<Error>>(
         &self,
         (order, terms): (Order, &ClaimTerms),
         template: &[u8],
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(RemoteClaim, R)>, E> {
-        let (mut sink, mut claimed) = (Some(sink), Claimed::default());
-        let mut once = |tuple: TupleView<'_>| sink.take().map(|sink| sink(tuple));
+        let (mut visitor, mut claimed) = (Some(visitor), Claimed::default());
+        let mut once = |tuple: TupleView<'_>| visitor.take().map(|visitor| visitor(tuple));
         let operation = claim(order, terms, false, template);
         let remote = self.remote()?;
         let ((_, kept), made) =
@@ -256,21 +256,21 @@ impl Space {
         &self,
         place: Elsewhere,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Result<(RemoteClaim, R), Elsewhere>, E> {
         use tupelo_protocol::PickedUp;
         if !place.is_claim(terms) {
             // The tuple that it was handed goes back, and is claimed from there: it was held on other terms.
             let template = place.into_template();
-            if let Some(claimed) = self.claim_encoded((Order::Fifo, terms), &template, sink)? {
+            if let Some(claimed) = self.claim_encoded((Order::Fifo, terms), &template, visitor)? {
                 return Ok(Ok(claimed));
             }
             let pending = self.remote()?.wait(&claim(Order::Fifo, terms, true, &template));
             let pending = pending.map_err(Error::from)?;
             return Ok(Err(Elsewhere::for_claim(pending, terms, template)));
         }
-        let (mut sink, mut claimed) = (Some(sink), Claimed::default());
-        let mut once = |tuple: TupleView<'_>| sink.take().map(|sink| sink(tuple));
+        let (mut visitor, mut claimed) = (Some(visitor), Claimed::default());
+        let mut once = |tuple: TupleView<'_>| visitor.take().map(|visitor| visitor(tuple));
         let (pending, template) = place.into_parts();
         let (picked_up, made) =
             collect(|tuple| claimed.see(tuple, &mut once), |visit| pending.pick_up(visit))?;
@@ -287,15 +287,15 @@ impl Space {
     pub(crate) fn dead_remotely<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>, DeadLetterRecord) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let template = TemplateBytes::encode(template).map_err(Error::from)?;
         let dead = Operation::Dead { template: TemplateBytes::of_encoding(&template) };
-        let mut obituary = None;
-        let see = |tuple: TupleView<'_>| match obituary.take() {
-            Some(obituary) => Some(sink(tuple, obituary).map(Some)),
-            None => Some(obituary_of(tuple).map_err(E::from).map(|read| {
-                obituary = Some(read);
+        let mut dead_letter = None;
+        let see = |tuple: TupleView<'_>| match dead_letter.take() {
+            Some(dead_letter) => Some(visitor(tuple, dead_letter).map(Some)),
+            None => Some(dead_letter_of(tuple).map_err(E::from).map(|read| {
+                dead_letter = Some(read);
                 None
             })),
         };
@@ -313,7 +313,7 @@ impl Space {
 }
 
 /// How many attempts have failed, and the number and the reason of each known one.
-fn obituary_of(tuple: TupleView<'_>) -> Result<Obituary, Error> {
+fn dead_letter_of(tuple: TupleView<'_>) -> Result<DeadLetterRecord, Error> {
     let mut fields = tuple.fields();
     let small = |field| whole(field).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
     let (attempts, mut reasons) = (small(fields.next())?, Vec::new());
@@ -323,5 +323,5 @@ fn obituary_of(tuple: TupleView<'_>) -> Result<Obituary, Error> {
         };
         reasons.push(Attempt { number: small(Some(number))?, reason: reason.to_owned() });
     }
-    Ok(Obituary { attempts, reasons })
+    Ok(DeadLetterRecord { attempts, reasons })
 }

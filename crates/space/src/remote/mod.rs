@@ -106,9 +106,9 @@ impl Space {
         &self,
         how: (Action, Order),
         template: &[TemplateRef<'_>],
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        self.ask()?.find(how, template, sink)
+        self.ask()?.find(how, template, visitor)
     }
 
     /// As [`Space::read_all`], [`Space::take_all`] and [`Space::try_take_many`].
@@ -119,9 +119,9 @@ impl Space {
         action: Action,
         numbers: (usize, Option<usize>),
         template: &[TemplateRef<'_>],
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
-        self.ask()?.find_all(action, numbers, template, sink)
+        self.ask()?.find_all(action, numbers, template, visitor)
     }
 
     /// As [`Space::try_swap`].
@@ -131,7 +131,7 @@ impl Space {
         &self,
         template: &[TemplateRef<'_>],
         to: TupleRef<'_>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let template = TemplateBytes::encode(template).map_err(Error::from)?;
         let to = encoded(std::iter::once(to))?;
@@ -139,7 +139,7 @@ impl Space {
             template: TemplateBytes::of_encoding(&template),
             to: Tuples::of_encoding(&to),
         };
-        let found = self.ask()?.tuples_of(&swap, |tuple| Some(sink(tuple)))?;
+        let found = self.ask()?.tuples_of(&swap, |tuple| Some(visitor(tuple)))?;
         Ok(found.and_then(|found| found.into_iter().next()))
     }
 

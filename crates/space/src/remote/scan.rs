@@ -31,7 +31,7 @@ impl RemoteScan {
     pub(crate) fn next_batch<R, E: From<Error>>(
         &mut self,
         at_most: usize,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let at_most = at_most.max(1);
         if self.left.is_empty() {
@@ -41,7 +41,7 @@ impl RemoteScan {
         while results.len() < at_most
             && let Some(tuple) = self.left.pop_front()
         {
-            match show(&tuple, &mut sink) {
+            match show(&tuple, &mut visitor) {
                 Ok(result) => results.push(result),
                 Err(error) if results.is_empty() => return Err(error),
                 Err(_) => {
@@ -72,10 +72,10 @@ pub(super) fn kept_tuple(tuple: TupleView<'_>) -> Result<Vec<u8>, Error> {
 /// Shows a tuple that was kept.
 pub(super) fn show<R, E: From<Error>>(
     encoding: &[u8],
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
     let tuple = Decoded::read(&mut Reader::new(encoding)).map_err(Error::from)?;
-    sink(tuple.to_image().view())
+    visitor(tuple.to_image().view())
 }
 
 impl Space {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tupelo_engine::{Event, EventKind, SubscribeTerms};
-use tupelo_protocol::{AtEnd, Bell, Fault, Kept, Operation, Pending, PickedUp, TemplateBytes};
+use tupelo_protocol::{AtEnd, Fault, Kept, Notifier, Operation, Pending, PickedUp, TemplateBytes};
 use tupelo_tuple::{Field, TemplateRef, TupleView};
 
 use super::scan::{kept_tuple, show};
@@ -54,7 +54,7 @@ struct State {
     pending: Waits,
     /// Whether a thread has that, and waits.
     is_fetching: bool,
-    /// Events that the sink has refused since the last event that it was told: they count as missed.
+    /// Events that the visitor has refused since the last event that it was told: they count as missed.
     refused: u64,
 }
 
@@ -142,7 +142,7 @@ impl RemoteSubscription {
     /// As [`crate::Subscription::try_next`].
     pub(crate) fn try_next<R, E: From<Error>>(
         &self,
-        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         // No events are asked for when no caller waits: events that come then wait at the server, as many as its buffer
         // has.
@@ -153,8 +153,8 @@ impl RemoteSubscription {
         };
         let missed = missed + std::mem::take(&mut state.refused);
         drop(state);
-        // Without the lock: a sink may ask how many wait.
-        let told = show(&tuple, |tuple| sink(Event { kind, tuple, sequence, missed }));
+        // Without the lock: a visitor may ask how many wait.
+        let told = show(&tuple, |tuple| visitor(Event { kind, tuple, sequence, missed }));
         if told.is_err() {
             self.state().refused += missed + 1;
         }
@@ -184,15 +184,15 @@ impl RemoteSubscription {
         self.state().events.len() + usize::try_from(there).unwrap_or(usize::MAX)
     }
 
-    /// Has a bell told of events: at once if there are some, or another thread is about to have them.
-    pub(crate) fn ring(&self, bell: &dyn Bell) -> Option<u32> {
+    /// Has a notifier told of events: at once if there are some, or another thread is about to have them.
+    pub(crate) fn ring(&self, notifier: &dyn Notifier) -> Option<u32> {
         let mut state = self.state();
         if !state.events.is_empty() || state.is_fetching {
-            return bell.add(None);
+            return notifier.add(None);
         }
         // If it cannot be asked for, the next call finds out.
-        let Ok(pending) = Self::pending(&mut state) else { return bell.add(None) };
-        let number = bell.add(Some(&*pending));
+        let Ok(pending) = Self::pending(&mut state) else { return notifier.add(None) };
+        let number = notifier.add(Some(&*pending));
         state.pending = Some(pending);
         number
     }

@@ -61,7 +61,7 @@ impl RemoteTransaction {
     }
 
     /// The error of a call, by which it may be known that it is over: it ends with its connection.
-    fn judged(&self, error: Error) -> Error {
+    fn filtered(&self, error: Error) -> Error {
         let error = match error {
             Error::ConnectionLost { problem, may_have_happened: false, .. } => {
                 let problem = format!("the transaction has ended with its connection: {problem}");
@@ -77,7 +77,7 @@ impl RemoteTransaction {
 
     fn settle(&self, settlement: Settlement<'_>) -> Result<(), Error> {
         let settled = Ask::Kept(&*self.kept, 0).count_of(&Operation::Settle(settlement));
-        settled.map(drop).map_err(|error| self.judged(error))
+        settled.map(drop).map_err(|error| self.filtered(error))
     }
 
     /// Refuses if it was ended.
@@ -140,20 +140,20 @@ impl RemoteInside<'_> {
     }
 
     pub(crate) fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.ask.count(template).map_err(|error| self.transaction.judged(error))
+        self.ask.count(template).map_err(|error| self.transaction.filtered(error))
     }
 
     fn count_of(&self, operation: &Operation<'_>) -> Result<u64, Error> {
-        self.ask.count_of(operation).map_err(|error| self.transaction.judged(error))
+        self.ask.count_of(operation).map_err(|error| self.transaction.filtered(error))
     }
 
     pub(crate) fn find<R, E: From<Error>>(
         &self,
         how: (Action, Order),
         template: &[TemplateRef<'_>],
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let found = self.ask.find(how, template, |tuple| sink(tuple).map_err(Sunk::Caller));
+        let found = self.ask.find(how, template, |tuple| visitor(tuple).map_err(Sunk::Caller));
         found.map_err(|error| self.as_callers(error))
     }
 
@@ -162,15 +162,17 @@ impl RemoteInside<'_> {
         action: Action,
         numbers: (usize, Option<usize>),
         template: &[TemplateRef<'_>],
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
-        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Sunk::Caller);
-        self.ask.find_all(action, numbers, template, sink).map_err(|error| self.as_callers(error))
+        let visitor = |tuple: TupleView<'_>| visitor(tuple).map_err(Sunk::Caller);
+        self.ask
+            .find_all(action, numbers, template, visitor)
+            .map_err(|error| self.as_callers(error))
     }
 
     fn as_callers<E: From<Error>>(&self, error: Sunk<E>) -> E {
         match error {
-            Sunk::Space(error) => self.transaction.judged(error).into(),
+            Sunk::Space(error) => self.transaction.filtered(error).into(),
             Sunk::Caller(error) => error,
         }
     }
@@ -202,9 +204,9 @@ impl RemoteInside<'_> {
         &self,
         space: &Space,
         place: Elsewhere,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        let outcome = place.pick_up(|tuple| sink(tuple).map_err(Sunk::Caller));
+        let outcome = place.pick_up(|tuple| visitor(tuple).map_err(Sunk::Caller));
         Ok(match outcome.map_err(|error| self.as_callers(error))? {
             Outcome::Done(result) => Outcome::Done(result),
             Outcome::Waits(place) => Outcome::Waits(Waiter::remote(space, place)),
@@ -212,7 +214,7 @@ impl RemoteInside<'_> {
     }
 }
 
-/// The outcome of a call: of the call itself, or a refusal by the caller's sink.
+/// The outcome of a call: of the call itself, or a refusal by the caller's visitor.
 enum Sunk<E> {
     Space(Error),
     Caller(E),

@@ -123,26 +123,29 @@ impl<'t> Inside<'t> {
         self.either(|call| Ok(call.has_read(self.at)), |inside| inside.has_read())
     }
 
-    /// Takes a match, if there is one that no other transaction has, and gives it to `sink` (rule X4). The
+    /// Takes a match, if there is one that no other transaction has, and gives it to `visitor` (rule X4). The
     /// transaction's own puts are younger than everything else.
     ///
     /// # Errors
     ///
-    /// [`Error::Aborted`] if the `ttl` has passed. What `sink` says: then the tuple is back.
+    /// [`Error::Aborted`] if the `ttl` has passed. What `visitor` says: then the tuple is back.
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let mut inner = match self.way()? {
             Way::Here(inner) => inner,
             Way::There(transaction) => {
                 let inside = transaction.inside(self.at);
-                return inside.find((Action::Take, order), template, sink);
+                return inside.find((Action::Take, order), template, visitor);
             }
         };
-        lift(inner.try_take(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(
+            inner
+                .try_take(self.at, template, order, |tuple| visitor(tuple).map_err(Lifted::caller)),
+        )
     }
 
     /// Copies a match, if there is one. No other caller can take it from now on (rule X3).
@@ -154,16 +157,19 @@ impl<'t> Inside<'t> {
         &self,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let mut inner = match self.way()? {
             Way::Here(inner) => inner,
             Way::There(transaction) => {
                 let inside = transaction.inside(self.at);
-                return inside.find((Action::Read, order), template, sink);
+                return inside.find((Action::Read, order), template, visitor);
             }
         };
-        lift(inner.try_read(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(
+            inner
+                .try_read(self.at, template, order, |tuple| visitor(tuple).map_err(Lifted::caller)),
+        )
     }
 
     /// Takes a match, waiting for one up to `timeout`, or until another transaction gives one back (rule X4).
@@ -177,22 +183,23 @@ impl<'t> Inside<'t> {
         template: &[TemplateRef<'_>],
         order: Order,
         timeout: Option<Duration>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if let Some(taken) = self.try_take(template, order, &mut sink)? {
+        if let Some(taken) = self.try_take(template, order, &mut visitor)? {
             return Ok(taken);
         }
         if timeout == Some(Duration::ZERO) {
             return Err(self.timeout("take", template, Duration::ZERO).into());
         }
         if self.has_read()? {
-            return self
-                .retry(("take", template), timeout, || self.try_take(template, order, &mut sink));
+            return self.retry(("take", template), timeout, || {
+                self.try_take(template, order, &mut visitor)
+            });
         }
         let end = self.end_of_wait(timeout);
         let mut waiter = self.waiter(template, Want::Take)?;
         loop {
-            match self.finish_take(waiter, &mut sink)? {
+            match self.finish_take(waiter, &mut visitor)? {
                 Outcome::Done(taken) => return Ok(taken),
                 Outcome::Waits(again) => waiter = again,
             }
@@ -237,15 +244,15 @@ impl<'t> Inside<'t> {
         template: &[TemplateRef<'_>],
         order: Order,
         timeout: Option<Duration>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if let Some(read) = self.try_read(template, order, &mut sink)? {
+        if let Some(read) = self.try_read(template, order, &mut visitor)? {
             return Ok(read);
         }
         if timeout == Some(Duration::ZERO) {
             return Err(self.timeout("read", template, Duration::ZERO).into());
         }
-        self.retry(("read", template), timeout, || self.try_read(template, order, &mut sink))
+        self.retry(("read", template), timeout, || self.try_read(template, order, &mut visitor))
     }
 
     /// How long a call that may wait for `timeout` can wait: not longer than the transaction may be open.
@@ -270,18 +277,21 @@ impl<'t> Inside<'t> {
         &self,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let mut inner = match self.way()? {
             Way::Here(inner) => inner,
             Way::There(transaction) => {
                 let inside = transaction.inside(self.at);
                 return Ok(inside
-                    .find_all(Action::Take, (0, limit), template, sink)?
+                    .find_all(Action::Take, (0, limit), template, visitor)?
                     .unwrap_or_default());
             }
         };
-        lift(inner.take_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(
+            inner
+                .take_all(self.at, template, limit, |tuple| visitor(tuple).map_err(Lifted::caller)),
+        )
     }
 
     /// Takes between `at_least` and `at_most` matches of one moment; `None`, and nothing taken, if there are fewer.
@@ -294,17 +304,17 @@ impl<'t> Inside<'t> {
         template: &[TemplateRef<'_>],
         at_least: usize,
         at_most: usize,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         let mut inner = match self.way()? {
             Way::Here(inner) => inner,
             Way::There(transaction) => {
                 let inside = transaction.inside(self.at);
-                return inside.find_all(Action::Take, (at_least, Some(at_most)), template, sink);
+                return inside.find_all(Action::Take, (at_least, Some(at_most)), template, visitor);
             }
         };
-        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
-        lift(inner.try_take_many(self.at, template, (at_least, at_most), sink))
+        let visitor = |tuple: TupleView<'_>| visitor(tuple).map_err(Lifted::caller);
+        lift(inner.try_take_many(self.at, template, (at_least, at_most), visitor))
     }
 
     /// Copies the matches of one moment, up to `limit`; no other caller can take them from then on (rule X3).
@@ -316,18 +326,21 @@ impl<'t> Inside<'t> {
         &self,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let mut inner = match self.way()? {
             Way::Here(inner) => inner,
             Way::There(transaction) => {
                 let inside = transaction.inside(self.at);
                 return Ok(inside
-                    .find_all(Action::Read, (0, limit), template, sink)?
+                    .find_all(Action::Read, (0, limit), template, visitor)?
                     .unwrap_or_default());
             }
         };
-        lift(inner.read_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(
+            inner
+                .read_all(self.at, template, limit, |tuple| visitor(tuple).map_err(Lifted::caller)),
+        )
     }
 
     /// The number of matches. Locks nothing: others may change it.
@@ -367,7 +380,7 @@ impl<'t> Inside<'t> {
     pub fn finish_take<R, E: From<Error>>(
         &self,
         waiter: Waiter,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         waiter.require_take()?;
         let is_foreign = waiter.elsewhere().is_some_and(|place| !place.is_inside);
@@ -380,12 +393,13 @@ impl<'t> Inside<'t> {
         let (mut inner, space, waiter) = match (self.way()?, waiter.into_parts()) {
             (Way::Here(inner), (space, Place::Local(waiter))) => (inner, space, waiter),
             (Way::There(transaction), (space, Place::Remote(place))) => {
-                return transaction.inside(self.at).finish_take(&space, place, sink);
+                return transaction.inside(self.at).finish_take(&space, place, visitor);
             }
             _ => unreachable!("a space is here, or it is not"),
         };
-        let outcome =
-            lift(inner.finish_take(self.at, waiter, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+        let outcome = lift(
+            inner.finish_take(self.at, waiter, |tuple| visitor(tuple).map_err(Lifted::caller)),
+        )?;
         Ok(space.outcome(outcome))
     }
 

@@ -233,7 +233,7 @@ impl Transaction {
                 Err(_) => Err(Error::Misuse {
                     problem: "this transaction is in a call that this one came from".into(),
                     hint: Some(
-                        "let a sink make what it makes of the tuple, and nothing else".into(),
+                        "let a visitor make what it makes of the tuple, and nothing else".into(),
                     ),
                 }),
             },

@@ -109,17 +109,17 @@ fn what_was_handed_over_before_the_handle_was_closed_goes_back_t5() {
 }
 
 #[test]
-fn what_a_bell_told_of_is_picked_up_without_waiting_for_a_look_around() {
+fn what_a_notifier_told_of_is_picked_up_without_waiting_for_a_look_around() {
     for engine in ENGINES {
         let temporary = Temporary::new(engine, Limits::default());
         let space = &temporary.space;
-        let bell = space.bell().unwrap();
+        let notifier = space.notifier().unwrap();
         let attempt = |number| {
             let waiter = space.waiter(&[template!["job", Kind::Int]], Want::Take).unwrap();
-            let added = bell.add(&waiter);
+            let added = notifier.add(&waiter);
             space.put(&fields!["job", number]).unwrap();
-            assert_eq!(bell.drain(), [added]);
-            bell.remove(added);
+            assert_eq!(notifier.drain(), [added]);
+            notifier.remove(added);
             let begin = Instant::now();
             waiter.finish(keep).unwrap();
             begin.elapsed()

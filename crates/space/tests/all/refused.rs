@@ -126,7 +126,7 @@ fn a_tuple_that_a_swap_can_not_represent_is_not_replaced_v3() {
 }
 
 #[test]
-fn what_others_take_while_a_sink_looks_is_not_taken_twice_t1() {
+fn what_others_take_while_a_visitor_looks_is_not_taken_twice_t1() {
     for engine in ENGINES {
         let value = Value::parse_word("list(1)").unwrap();
         let temporary = Temporary::new(engine, Limits::default());

@@ -151,7 +151,7 @@ fn who_gets_in_line_where_a_match_is_goes_no_further() {
 }
 
 #[test]
-fn a_tuple_that_the_sink_refuses_goes_back_and_so_do_the_others_v3() {
+fn a_tuple_that_the_visitor_refuses_goes_back_and_so_do_the_others_v3() {
     let (spaces, search) = searched(&["mem", "shm"], Visits::RoundRobin);
     let template = [template!["job", _]];
     let refuse = |_: usize, _: TupleView<'_>| -> Result<Tuple, Error> {

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use tupelo::{
-    Claim, ClaimTerms, Error, Lease, LeaseTerms, Obituary, Outcome, Space, TupleView, Waiter,
+    Claim, ClaimTerms, DeadLetterRecord, Error, Lease, LeaseTerms, Outcome, Space, TupleView,
+    Waiter,
 };
 use tupelo_model::{Answer, Operation};
 
@@ -78,7 +79,7 @@ impl Hands {
                 return Ok(Some(Answer::Flag(is_newer)));
             }
             Operation::Dead { template } => {
-                let dead = with_refs(template, |template| space.dead(template, obituary))?;
+                let dead = with_refs(template, |template| space.dead(template, dead_letter))?;
                 return Ok(Some(Answer::Dead(dead)));
             }
             Operation::Requeue { template } => {
@@ -111,10 +112,13 @@ impl Hands {
     }
 }
 
-fn obituary(tuple: TupleView<'_>, obituary: Obituary) -> Result<tupelo_model::Obituary, Error> {
-    let reasons = obituary.reasons.into_iter().map(|attempt| Some(attempt.reason)).collect();
-    let attempts = obituary.attempts as usize;
-    Ok(tupelo_model::Obituary { tuple: keep(tuple)?, attempts, reasons })
+fn dead_letter(
+    tuple: TupleView<'_>,
+    dead_letter: DeadLetterRecord,
+) -> Result<tupelo_model::DeadLetterRecord, Error> {
+    let reasons = dead_letter.reasons.into_iter().map(|attempt| Some(attempt.reason)).collect();
+    let attempts = dead_letter.attempts as usize;
+    Ok(tupelo_model::DeadLetterRecord { tuple: keep(tuple)?, attempts, reasons })
 }
 
 fn lease_terms(terms: tupelo_model::LeaseTerms) -> LeaseTerms {

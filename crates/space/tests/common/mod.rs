@@ -121,10 +121,10 @@ impl Facade {
     ) -> Result<Answer, Error> {
         let spaces = [at, at.opposite()].map(|place| self.space(place).clone());
         let search = Search::new(spaces.into(), Visits::RoundRobin)?;
-        let (now, sink) = (Some(Duration::ZERO), |_: usize, view: TupleView<'_>| keep(view));
+        let (now, visitor) = (Some(Duration::ZERO), |_: usize, view: TupleView<'_>| keep(view));
         let found = with_refs(template, |template| match want {
-            tupelo_model::Want::Take => search.take(template, now, sink),
-            tupelo_model::Want::Read => search.read(template, now, sink),
+            tupelo_model::Want::Take => search.take(template, now, visitor),
+            tupelo_model::Want::Read => search.read(template, now, visitor),
         })?;
         Ok(Answer::Tuple(found.result))
     }
@@ -357,7 +357,7 @@ fn borrowed<'a>(tuple: &'a Tuple, encodings: &'a [Vec<u8>]) -> Vec<Field<'a>> {
     tuple.iter().zip(encodings).map(field).collect()
 }
 
-/// What a sink does here: it keeps the tuple.
+/// What a visitor does here: it keeps the tuple.
 pub(crate) fn keep(tuple: TupleView<'_>) -> Result<Tuple, Error> {
     tuple.to_tuple().map_err(Error::from)
 }

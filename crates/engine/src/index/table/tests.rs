@@ -7,7 +7,7 @@ use std::time::Duration;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 use crate::store::key;
-use crate::store::stripe::scope_of;
+use crate::store::partition::scope_of;
 use crate::{Engine, Error, LeaseTerms, Order, Transaction, testing};
 
 /// No test takes so long.
@@ -25,7 +25,7 @@ fn numbers(engine: &Engine) -> Vec<i64> {
 #[test]
 fn what_comes_back_to_a_full_space_makes_a_chain_as_long_as_it_has_keys_x5_c5() {
     let engine = Arc::new(testing::engine(8 << 20));
-    let sink = |_: TupleView<'_>| Ok::<_, Error>(());
+    let visitor = |_: TupleView<'_>| Ok::<_, Error>(());
     let numbers = numbers(&engine);
     // With a lease, a tuple has in its own block what its holder needs: it gives no room back with the tuple.
     let terms = LeaseTerms { lease: Some(LONG), after: None };
@@ -35,30 +35,30 @@ fn what_comes_back_to_a_full_space_makes_a_chain_as_long_as_it_has_keys_x5_c5() 
     let mut transaction = Transaction::begin([Arc::clone(&engine)], LONG).unwrap();
     let both = [INT, INT];
     let any = [TemplateRef::new(&both)];
-    while transaction.try_take(0, &any, Order::Fifo, sink).unwrap().is_some() {}
+    while transaction.try_take(0, &any, Order::Fifo, visitor).unwrap().is_some() {}
     // An index is learned while there is one tuple.
     engine.put(&[Field::Int(-1), Field::Int(0)]).unwrap();
     let patterns = [PatternRef::Actual(Field::Int(numbers[0])), INT];
     let first = [TemplateRef::new(&patterns)];
     for _ in 0..100 {
-        assert_eq!(engine.try_read(&first, Order::Fifo, sink).unwrap(), None);
+        assert_eq!(engine.try_read(&first, Order::Fifo, visitor).unwrap(), None);
     }
     assert_eq!(engine.check().unwrap().shapes[0].indexes, [1]);
     testing::fill(&engine);
     transaction.abort().unwrap();
     assert_eq!(engine.check().unwrap().shapes[0].tuples, KEYS as u64 + 1);
-    assert_eq!(engine.try_read(&first, Order::Fifo, sink).unwrap(), Some(()));
+    assert_eq!(engine.try_read(&first, Order::Fifo, visitor).unwrap(), Some(()));
     // The table grows later, when there is room.
     let filler = [PatternRef::Kinds(KindSet::of(Kind::Bytes))];
-    engine.take_all(&[TemplateRef::new(&filler)], None, sink).unwrap();
+    engine.take_all(&[TemplateRef::new(&filler)], None, visitor).unwrap();
     for number in 2..200 {
         engine.put(&[Field::Int(-number), Field::Int(0)]).unwrap();
     }
     engine.check().unwrap();
-    assert_eq!(engine.try_take(&first, Order::Fifo, sink).unwrap(), Some(()));
+    assert_eq!(engine.try_take(&first, Order::Fifo, visitor).unwrap(), Some(()));
 }
 
-/// It looks for some in the whole space, and in one stripe there is somebody who does not leave.
+/// It looks for some in the whole space, and in one partition there is somebody who does not leave.
 #[test]
 fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
     // Four keys per bucket: so many fill a table of 1024 buckets, and a segment of 64 KiB is the next.

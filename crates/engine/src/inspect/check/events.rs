@@ -8,19 +8,19 @@ use crate::base::layout::head;
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, require};
 use crate::waiters::events::ring::Ring;
-use crate::waiters::{self, FREE, RING, STATE, cells, chain};
+use crate::waiters::{self, FREE, RING, STATE, chain, nodes};
 
 impl Check<'_, '_> {
     /// Checks the rings of all subscriptions, also of those that are not in line yet, or any more.
     pub(super) fn check_events(&self, blocks: &mut Blocks) -> Result<(), Error> {
-        for number in 1..=cells::used(self.view) {
-            let cell = waiters::cell(self.view, number);
-            if cell.load(STATE) == FREE || !chain::is_subscription(cell) {
+        for number in 1..=nodes::used(self.view) {
+            let node = waiters::node(self.view, number);
+            if node.load(STATE) == FREE || !chain::is_subscription(node) {
                 continue;
             }
-            if let Some(ring) = Ring::of(self.view, cell) {
+            if let Some(ring) = Ring::of(self.view, node) {
                 let user = || format!("the ring of subscription {number}");
-                blocks.claim(cell.load(RING), head::CELLS_SCOPE, ring.bytes(), user)?;
+                blocks.claim(node.load(RING), head::NODES_SCOPE, ring.bytes(), user)?;
                 self.check_ring_of(number, ring)?;
             }
         }

@@ -12,8 +12,8 @@ use crate::index::{
 };
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, require};
+use crate::store::partition::{INDEX_SET, INDEXES_MAX, Partition};
 use crate::store::registry::Kinds;
-use crate::store::stripe::{INDEX_SET, INDEXES_MAX, Stripe};
 use crate::store::{key, record};
 
 impl<'m> Check<'_, 'm> {
@@ -26,11 +26,11 @@ impl<'m> Check<'_, 'm> {
         kinds: &Kinds,
         records: &[u32],
     ) -> Result<Vec<u32>, Error> {
-        let stripe = Stripe::of_shape(self.view, shape);
+        let partition = Partition::of_shape(self.view, shape);
         let mut ready = Vec::new();
         let (mut ready_set, mut walking_set) = (0, 0);
         for slot in 0..INDEXES_MAX {
-            let index = index::at(stripe, slot);
+            let index = index::at(partition, slot);
             let state = index.words.load(STATE);
             match state {
                 NONE => {}
@@ -47,11 +47,11 @@ impl<'m> Check<'_, 'm> {
             }
             let linked = self.check_marks(shape, index, records)?;
             if matches!(state, READY | BUILDING) {
-                Self::claim_segments(blocks, shape, stripe, index)?;
+                Self::claim_segments(blocks, shape, partition, index)?;
                 self.check_rings(shape, kinds, index, &linked)?;
             }
         }
-        let sets = (stripe.page().load(INDEX_SET), stripe.page().load(WALKING));
+        let sets = (partition.page().load(INDEX_SET), partition.page().load(WALKING));
         require(sets == (ready_set, walking_set), || {
             format!(
                 "shape {shape} says of its indexes {sets:?}, not {ready_set:b}, {walking_set:b}"
@@ -107,7 +107,7 @@ impl<'m> Check<'_, 'm> {
     fn claim_segments(
         blocks: &mut Blocks,
         shape: u32,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         index: Index<'m>,
     ) -> Result<(), Error> {
         let buckets = index.words.load(BUCKETS);
@@ -133,7 +133,7 @@ impl<'m> Check<'_, 'm> {
             })?;
             if block != 0 {
                 let user = || format!("segment {segment} of index {} of shape {shape}", index.slot);
-                blocks.claim(block, stripe.scope(), lines * GRANULE, user)?;
+                blocks.claim(block, partition.scope(), lines * GRANULE, user)?;
             }
         }
         Ok(())

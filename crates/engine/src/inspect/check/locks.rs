@@ -8,8 +8,8 @@ use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, require};
 use crate::protocols::transaction::lock;
 use crate::store::extension::{self, EXTENSION_BYTES, LOCKS};
+use crate::store::partition::{self, Partition};
 use crate::store::record::{self, HEADER_BYTES, READ_MARK, SHAPE};
-use crate::store::stripe::{self, Stripe};
 use crate::time::list::List;
 
 impl Check<'_, '_> {
@@ -20,17 +20,17 @@ impl Check<'_, '_> {
         shape: u32,
         live: &[u32],
     ) -> Result<BTreeSet<u32>, Error> {
-        let stripe = Stripe::of_shape(self.view, shape);
-        let locks = self.list_of(stripe, List::Locks)?;
+        let partition = Partition::of_shape(self.view, shape);
+        let locks = self.list_of(partition, List::Locks)?;
         let mut counts = BTreeMap::<u32, u32>::new();
         for reference in &locks {
             let block = record::at(self.view, *reference);
-            let (scope, user) = (stripe::scope_of(shape), || format!("a lock of shape {shape}"));
+            let (scope, user) = (partition::scope_of(shape), || format!("a lock of shape {shape}"));
             let bytes = HEADER_BYTES + record::image_bytes(block.header);
             blocks.claim(*reference, scope, bytes, user)?;
             let extension = block.header.load(record::EXTENSION);
             blocks.claim(extension, scope, EXTENSION_BYTES, user)?;
-            if let Some(record) = lock::locked(self.engine, self.view, stripe, block) {
+            if let Some(record) = lock::locked(self.engine, self.view, partition, block) {
                 *counts.entry(record.reference).or_default() += 1;
             }
         }

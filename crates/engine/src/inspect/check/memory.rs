@@ -7,8 +7,8 @@ use crate::base::layout::{EXTENT_GRANULES, head};
 use crate::inspect::check::{Check, contradiction, require};
 use crate::store::arena::{self, BLOCKS, BUMP, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
 use crate::store::blocks::{self, CLASSES_COUNT};
+use crate::store::partition::{self, Partition};
 use crate::store::record;
-use crate::store::stripe::{self, Stripe};
 
 /// Every block that is in use, and who was found to use it.
 pub(super) struct Blocks {
@@ -76,13 +76,13 @@ impl Blocks {
         }
         let entry = arena::entry(check.view, layout, index);
         let (kind, owner) = (entry.load(KIND), entry.load(OWNER));
-        let is_stripe = (0..check.shapes).any(|shape| stripe::scope_of(shape) == owner);
+        let is_partition = (0..check.shapes).any(|shape| partition::scope_of(shape) == owner);
         let first = layout.extent_granule(index);
         let extents = if kind & 0xff == BLOCKS { 1 } else { entry.load(LIVE) };
         match kind & 0xff {
             BLOCKS => {
                 let class = (kind >> 8) as usize;
-                require(is_stripe && class < CLASSES_COUNT, || {
+                require(is_partition && class < CLASSES_COUNT, || {
                     format!("extent {index} is of class {class} and belongs to scope {owner}")
                 })?;
                 self.survey_blocks(check, index, class, owner)?;
@@ -91,8 +91,8 @@ impl Blocks {
                 }
             }
             RUN => {
-                let special = [head::ARENA_SCOPE, head::CELLS_SCOPE].contains(&owner);
-                require((is_stripe || special) && extents > 0, || {
+                let special = [head::ARENA_SCOPE, head::NODES_SCOPE].contains(&owner);
+                require((is_partition || special) && extents > 0, || {
                     format!("a run of {extents} extents at {index} belongs to scope {owner}")
                 })?;
                 let end = index.saturating_add(extents);
@@ -204,11 +204,11 @@ impl Blocks {
 impl Check<'_, '_> {
     /// A spare block is free, of the class that it is a spare of, and nothing else.
     pub(super) fn check_spares(&self, blocks: &mut Blocks, shape: u32) -> Result<(), Error> {
-        let stripe = Stripe::of_shape(self.view, shape);
-        for (_, class, block) in blocks::spares(stripe) {
+        let partition = Partition::of_shape(self.view, shape);
+        for (_, class, block) in blocks::spares(partition) {
             let bytes = blocks::class_granules(class) as usize * tupelo_shm::GRANULE;
             let user = || format!("the spare block of class {class} of shape {shape}");
-            blocks.claim(block, stripe.scope(), bytes, user)?;
+            blocks.claim(block, partition.scope(), bytes, user)?;
             let state = blocks::start(self.view, block).load(record::STATE);
             require(state == record::FREE, || format!("{} is in state {state}", user()))?;
         }
@@ -216,18 +216,18 @@ impl Check<'_, '_> {
     }
 }
 
-/// A stripe's list of extents with room holds its own ones of that class, doubly linked, each once.
+/// A partition's list of extents with room holds its own ones of that class, doubly linked, each once.
 fn check_list(
     check: &Check<'_, '_>,
     shape: u32,
     class: usize,
     with_room: &mut BTreeMap<u32, (u32, usize)>,
 ) -> Result<(), Error> {
-    let stripe = Stripe::of_shape(check.view, shape);
-    let (mut previous, mut number) = (0, stripe.page().load(blocks::list_of(class)));
+    let partition = Partition::of_shape(check.view, shape);
+    let (mut previous, mut number) = (0, partition.page().load(blocks::list_of(class)));
     while number != 0 {
         let found = with_room.remove(&(number - 1));
-        require(found == Some((stripe.scope(), class)), || {
+        require(found == Some((partition.scope(), class)), || {
             format!(
                 "shape {shape} lists extent {} for class {class}, which is {found:?}",
                 number - 1

@@ -24,8 +24,8 @@ use crate::base::error::Error;
 use crate::base::layout::{SHAPES_MAX, head};
 use crate::journal;
 use crate::store::Store;
+use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, Stripe};
 
 /// What a sound space holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,13 +89,13 @@ pub(crate) fn check(store: &Store) -> Result<Report, Error> {
     report
 }
 
-/// Locks registry, cells and all else in the order in which others do.
+/// Locks registry, wait nodes and all else in the order in which others do.
 pub(super) fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
     let mut section = Section::enter(&store.memory, head::REGISTRY_SCOPE)?;
-    section.enter_also(head::CELLS_SCOPE)?;
+    section.enter_also(head::NODES_SCOPE)?;
     section.enter_also(head::QUOTA_SCOPE)?;
     for shape in 0..registry::count(section.view()) {
-        section.enter_also(stripe::scope_of(shape))?;
+        section.enter_also(partition::scope_of(shape))?;
     }
     for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
         section.enter_also(scope)?;
@@ -111,13 +111,13 @@ impl Check<'_, '_> {
         })?;
         let mut blocks = Blocks::survey(self)?;
         let held = self.check_held(&mut blocks)?;
-        let filed = self.check_cells()?;
+        let filed = self.check_nodes()?;
         self.claim_templates(&mut blocks)?;
         self.check_events(&mut blocks)?;
         let (mut shapes, mut subscriptions) = (Vec::new(), 0);
         for shape in 0..self.shapes {
             let kinds = self.kinds(shape)?;
-            let stripe = Stripe::of_shape(self.view, shape);
+            let partition = Partition::of_shape(self.view, shape);
             let records = self.check_records(&mut blocks, shape, &kinds)?;
             let indexes = self.check_indexes(&mut blocks, shape, &kinds, &records)?;
             let in_hands = held.get(&shape).copied().unwrap_or_default();
@@ -125,7 +125,7 @@ impl Check<'_, '_> {
             self.check_spares(&mut blocks, shape)?;
             let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
             subscriptions += u64::from(waiting.subscribed);
-            let counted = stripe.page().load(stripe::HELD);
+            let counted = partition.page().load(partition::HELD);
             require(in_hands.records == counted, || {
                 let named = in_hands.records;
                 format!("shape {shape} counts {counted} tuples in hands, but {named} are named")

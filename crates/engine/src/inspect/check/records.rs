@@ -11,12 +11,12 @@ use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, contradiction, require};
 use crate::store::extension::{self, Extension};
 use crate::store::journal;
+use crate::store::partition::{self, FIRST, LAST, NEXT_SEQUENCE, Partition};
 use crate::store::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::store::registry::Kinds;
-use crate::store::stripe::{self, FIRST, LAST, NEXT_SEQUENCE, Stripe};
-use crate::store::{flight, history};
+use crate::store::{history, in_flight};
 use crate::time::list::{self, List};
-use crate::waiters::{self, cells};
+use crate::waiters::{self, nodes};
 
 /// Tuples of a shape that somebody has in hands.
 #[derive(Clone, Copy, Default)]
@@ -34,14 +34,14 @@ impl Check<'_, '_> {
         shape: u32,
         kinds: &Kinds,
     ) -> Result<Vec<u32>, Error> {
-        let stripe = Stripe::of_shape(self.view, shape);
+        let partition = Partition::of_shape(self.view, shape);
         let next = if self.engine.journal.is_on() {
             journal::next_id(journal::line(self.view))
         } else {
-            stripe.page().load64(NEXT_SEQUENCE)
+            partition.page().load64(NEXT_SEQUENCE)
         };
         let mut records = Vec::new();
-        let (mut previous, mut at, mut sequence) = (0, stripe.page().load(FIRST), None);
+        let (mut previous, mut at, mut sequence) = (0, partition.page().load(FIRST), None);
         while at != 0 {
             // Claiming each block once also ends a list that leads back into itself.
             self.claim_record(blocks, at, shape, kinds, "a record")?;
@@ -60,10 +60,10 @@ impl Check<'_, '_> {
             records.push(at);
             (previous, at, sequence) = (at, header.load(record::NEXT), Some(own));
         }
-        require(stripe.page().load(LAST) == previous, || {
+        require(partition.page().load(LAST) == previous, || {
             format!("the base list of shape {shape} ends at {previous}, not where it says")
         })?;
-        let live = stripe.page().load(stripe::LIVE);
+        let live = partition.page().load(partition::LIVE);
         require(live as usize == records.len(), || {
             format!("shape {shape} counts {live} records, its base list has {}", records.len())
         })?;
@@ -80,7 +80,7 @@ impl Check<'_, '_> {
         what: &str,
     ) -> Result<(), Error> {
         let header = record::header(self.view, reference);
-        let scope = stripe::scope_of(shape);
+        let scope = partition::scope_of(shape);
         let bytes = HEADER_BYTES + record::image_bytes(header);
         let is_inside = record::is_extended_inside(header);
         let block_bytes = if is_inside { extension::bytes_with(bytes) } else { bytes };
@@ -113,10 +113,10 @@ impl Check<'_, '_> {
     /// count as held.
     pub(super) fn check_held(&self, blocks: &mut Blocks) -> Result<BTreeMap<u32, InHands>, Error> {
         let mut held = BTreeMap::new();
-        for number in 1..=cells::used(self.view) {
-            let cell = waiters::cell(self.view, number);
-            let reference = cell.load(waiters::RECORD);
-            if cell.load(waiters::STATE) == waiters::FREE || reference == 0 {
+        for number in 1..=nodes::used(self.view) {
+            let node = waiters::node(self.view, number);
+            let reference = node.load(waiters::RECORD);
+            if node.load(waiters::STATE) == waiters::FREE || reference == 0 {
                 continue;
             }
             let state = record::header(self.view, reference).load(record::STATE);
@@ -124,15 +124,15 @@ impl Check<'_, '_> {
                 format!("waiter {number} was handed record {reference} in state {state}")
             })?;
             // A reader has a copy, which is no tuple of the space.
-            let is_reader = cell.load(waiters::WANT) == Want::Read.number();
+            let is_reader = node.load(waiters::WANT) == Want::Read.number();
             let mut copies = BTreeMap::new();
             self.claim_held(blocks, reference, if is_reader { &mut copies } else { &mut held })?;
         }
         for slot in self.engine.memory.slots() {
-            for word in flight::words() {
-                match flight::named(slot, word) {
+            for word in in_flight::words() {
+                match in_flight::named(slot, word) {
                     0 => {}
-                    reference => self.check_flight(blocks, reference, &mut held)?,
+                    reference => self.check_in_flight(blocks, reference, &mut held)?,
                 }
             }
             if let Some(granule) = log_run(slot) {
@@ -140,9 +140,9 @@ impl Check<'_, '_> {
             }
         }
         for shape in 0..self.shapes {
-            let stripe = Stripe::of_shape(self.view, shape);
+            let partition = Partition::of_shape(self.view, shape);
             for list in [List::Claimed, List::Enlisted] {
-                for (reference, _) in list::records(self.view, stripe, list) {
+                for (reference, _) in list::records(self.view, partition, list) {
                     self.claim_held(blocks, reference, &mut held)?;
                 }
             }
@@ -150,7 +150,7 @@ impl Check<'_, '_> {
         Ok(held)
     }
 
-    fn check_flight(
+    fn check_in_flight(
         &self,
         blocks: &mut Blocks,
         reference: u32,

@@ -7,9 +7,9 @@ use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::records::InHands;
 use crate::inspect::check::{Check, contradiction, require};
 use crate::store::extension::{self, LEASE_END_MS};
+use crate::store::partition::{self, DEAD_COUNT, DELAYED_COUNT, LEASED_COUNT, Partition, WHEEL};
 use crate::store::record;
 use crate::store::registry::Kinds;
-use crate::store::stripe::{self, DEAD_COUNT, DELAYED_COUNT, LEASED_COUNT, Stripe, WHEEL};
 use crate::time::list::{self, List};
 use crate::time::{holds, wheel};
 use crate::waiters::patience;
@@ -24,19 +24,19 @@ impl Check<'_, '_> {
         kinds: &Kinds,
         (live, in_hands): (&[u32], InHands),
     ) -> Result<u64, Error> {
-        let stripe = Stripe::of_shape(self.view, shape);
-        let wheel_block = stripe.page().load(WHEEL);
+        let partition = Partition::of_shape(self.view, shape);
+        let wheel_block = partition.page().load(WHEEL);
         if wheel_block != 0 {
             let user = || format!("the timing wheel of shape {shape}");
-            blocks.claim(wheel_block, stripe.scope(), wheel::WHEEL_BYTES, user)?;
+            blocks.claim(wheel_block, partition.scope(), wheel::WHEEL_BYTES, user)?;
         }
-        let armed = wheel::armed(self.view, stripe).map_err(contradiction)?;
+        let armed = wheel::armed(self.view, partition).map_err(contradiction)?;
         self.check_delayed(blocks, shape, kinds, &armed)?;
         let leased = live.iter().copied().filter(|reference| self.lease_ends(*reference));
-        let claimed = self.list_of(stripe, List::Claimed)?;
-        let enlisted = self.list_of(stripe, List::Enlisted)?;
+        let claimed = self.list_of(partition, List::Claimed)?;
+        let enlisted = self.list_of(partition, List::Enlisted)?;
         let locks = self.check_locks(blocks, shape, live)?;
-        let dead = self.list_of(stripe, List::Dead)?;
+        let dead = self.list_of(partition, List::Dead)?;
         let leased_dead = dead.iter().copied().filter(|reference| self.lease_ends(*reference));
         let expected: BTreeSet<u32> =
             leased.chain(claimed).chain(enlisted).chain(locks).chain(leased_dead).collect();
@@ -45,9 +45,9 @@ impl Check<'_, '_> {
             .copied()
             .filter(|reference| self.state(*reference) != record::DELAYED)
             .collect();
-        let overlooked = patience::is_overlooked(self.view, stripe);
+        let overlooked = patience::is_overlooked(self.view, partition);
         require(overlooked.is_none(), || overlooked.clone().unwrap_or_default())?;
-        let not_armed = holds::not_armed(self.view, stripe).map_err(contradiction)?;
+        let not_armed = holds::not_armed(self.view, partition).map_err(contradiction)?;
         let others = others.into_iter().chain(not_armed).collect::<BTreeSet<u32>>();
         require(others == expected, || {
             format!("shape {shape} has armed timers for {others:?}, not for {expected:?}")
@@ -55,8 +55,8 @@ impl Check<'_, '_> {
         for reference in &dead {
             self.claim_record(blocks, *reference, shape, kinds, "a dead record")?;
         }
-        self.check_leased(stripe, in_hands, live.iter().chain(&dead).chain(armed.keys()))?;
-        let counted = stripe.page().load(DEAD_COUNT);
+        self.check_leased(partition, in_hands, live.iter().chain(&dead).chain(armed.keys()))?;
+        let counted = partition.page().load(DEAD_COUNT);
         require(dead.len() == counted as usize, || {
             format!("shape {shape} counts {counted} dead records, its list has {}", dead.len())
         })?;
@@ -77,7 +77,7 @@ impl Check<'_, '_> {
                 delayed += 1;
             }
         }
-        let counted = Stripe::of_shape(self.view, shape).page().load(DELAYED_COUNT);
+        let counted = Partition::of_shape(self.view, shape).page().load(DELAYED_COUNT);
         require(delayed == counted, || {
             format!("shape {shape} counts {counted} delayed records, its wheel has {delayed}")
         })
@@ -86,7 +86,7 @@ impl Check<'_, '_> {
     /// The shape counts those in hands and those among `others` whose lease ends, which may come twice.
     fn check_leased<'r>(
         &self,
-        stripe: Stripe<'_>,
+        partition: Partition<'_>,
         in_hands: InHands,
         others: impl Iterator<Item = &'r u32>,
     ) -> Result<(), Error> {
@@ -98,9 +98,9 @@ impl Check<'_, '_> {
             .filter(|reference| is_elsewhere(*reference) && self.lease_ends(*reference))
             .collect();
         let (leased, counted) =
-            (others.len() + in_hands.leased as usize, stripe.page().load(LEASED_COUNT));
+            (others.len() + in_hands.leased as usize, partition.page().load(LEASED_COUNT));
         require(leased == counted as usize, || {
-            let shape = stripe::shape_of(stripe.scope());
+            let shape = partition::shape_of(partition.scope());
             format!("shape {shape} counts {counted} tuples with a lease, and has {leased}")
         })
     }
@@ -115,10 +115,14 @@ impl Check<'_, '_> {
     }
 
     /// The records of a list, each once, in the state that the list is for, doubly linked.
-    pub(super) fn list_of(&self, stripe: Stripe<'_>, list: List) -> Result<BTreeSet<u32>, Error> {
+    pub(super) fn list_of(
+        &self,
+        partition: Partition<'_>,
+        list: List,
+    ) -> Result<BTreeSet<u32>, Error> {
         let mut found = BTreeSet::new();
         let mut previous = 0;
-        for (reference, extension) in list::records(self.view, stripe, list) {
+        for (reference, extension) in list::records(self.view, partition, list) {
             let back = extension.load(extension::LIST_PREVIOUS);
             let own = self.state(reference);
             require(own == list.state() && back == previous && found.insert(reference), || {

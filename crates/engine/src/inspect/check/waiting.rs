@@ -1,4 +1,4 @@
-//! Waiters: every cell is free or somebody's, and in line at most once.
+//! Waiters: every wait node is free or somebody's, and in line at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,55 +6,55 @@ use crate::base::error::Error;
 use crate::base::layout::{WAITERS_MAX, head};
 use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, require};
-use crate::store::stripe::{Stripe, WAITER_MASKS_MAX, WAITER_TABLE};
+use crate::store::partition::{Partition, WAITER_MASKS_MAX, WAITER_TABLE};
 use crate::waiters::chain::{self, Counts};
 use crate::waiters::{
-    self, Cell, FREE, FREE_NEXT, LINKED, MASK, OWNED, OWNER, PREVIOUS, RECORD, SCOPE, STATE, TAG,
-    cells, stored,
+    self, FREE, FREE_NEXT, LINKED, MASK, OWNED, OWNER, PREVIOUS, RECORD, SCOPE, STATE, TAG,
+    WaitNode, nodes, stored,
 };
 
-/// The cells that say they are in line, by the scope of their lock.
+/// The wait nodes that say they are in line, by the scope of their lock.
 pub(super) type Filed = BTreeMap<u32, BTreeSet<u32>>;
 
 impl<'m> Check<'_, 'm> {
-    /// Checks every cell for itself.
-    pub(super) fn check_cells(&self) -> Result<Filed, Error> {
-        let line = self.view.span::<64>(head::CELLS);
-        let used = line.load(cells::USED);
-        require(used as usize <= WAITERS_MAX, || format!("{used} cells are in use"))?;
+    /// Checks every wait node for itself.
+    pub(super) fn check_nodes(&self) -> Result<Filed, Error> {
+        let line = self.view.span::<64>(head::NODES);
+        let used = line.load(nodes::USED);
+        require(used as usize <= WAITERS_MAX, || format!("{used} nodes are in use"))?;
         let mut free = BTreeSet::new();
-        let mut at = line.load(cells::FIRST_FREE);
+        let mut at = line.load(nodes::FIRST_FREE);
         while at != 0 {
-            let cell = waiters::cell(self.view, at);
-            let sound = at <= used && cell.load(STATE) == FREE && cell.load(OWNER) == 0;
+            let node = waiters::node(self.view, at);
+            let sound = at <= used && node.load(STATE) == FREE && node.load(OWNER) == 0;
             require(sound && free.insert(at), || {
-                format!("the free list of the cells comes to cell {at}, or again")
+                format!("the free list of the nodes comes to node {at}, or again")
             })?;
-            at = cell.load(FREE_NEXT);
+            at = node.load(FREE_NEXT);
         }
         let mut filed = Filed::new();
         for number in 1..=used {
-            let cell = waiters::cell(self.view, number);
-            let (state, owner) = (cell.load(STATE), cell.load(OWNER));
+            let node = waiters::node(self.view, number);
+            let (state, owner) = (node.load(STATE), node.load(OWNER));
             let sound = match state {
                 FREE => free.contains(&number),
                 OWNED => owner != 0,
-                LINKED => owner != 0 && cell.load(RECORD) == 0,
+                LINKED => owner != 0 && node.load(RECORD) == 0,
                 _ => false,
             };
             require(sound, || {
-                format!("cell {number} of participant {owner} - 1 is in state {state}")
+                format!("node {number} of participant {owner} - 1 is in state {state}")
             })?;
             if state == LINKED {
-                filed.entry(cell.load(SCOPE)).or_default().insert(number);
+                filed.entry(node.load(SCOPE)).or_default().insert(number);
             }
         }
         let scopes: BTreeSet<u32> = (0..self.shapes)
-            .map(crate::store::stripe::scope_of)
+            .map(crate::store::partition::scope_of)
             .chain([head::WIDE_SCOPE])
             .collect();
         let stray = filed.keys().find(|scope| !scopes.contains(scope));
-        require(stray.is_none(), || format!("a cell is in line under scope {stray:?}"))?;
+        require(stray.is_none(), || format!("a node is in line under scope {stray:?}"))?;
         Ok(filed)
     }
 
@@ -65,33 +65,33 @@ impl<'m> Check<'_, 'm> {
         shape: u32,
         filed: &Filed,
     ) -> Result<Counts, Error> {
-        let stripe = Stripe::of_shape(self.view, shape);
-        let table = stripe.page().load(WAITER_TABLE);
+        let partition = Partition::of_shape(self.view, shape);
+        let table = partition.page().load(WAITER_TABLE);
         let mut found = BTreeSet::new();
         let mut by_mask: BTreeMap<u32, u32> = BTreeMap::new();
         if table != 0 {
             let user = || format!("the waiters' table of shape {shape}");
-            blocks.claim(table, stripe.scope(), chain::TABLE_BYTES, user)?;
+            blocks.claim(table, partition.scope(), chain::TABLE_BYTES, user)?;
             for number in 0..chain::CHAINS {
-                let cells = chain::filed(self.view, stripe, number);
-                for (_, cell) in Self::check_chain(cells, stripe.scope(), &mut found)? {
-                    *by_mask.entry(cell.load(MASK)).or_default() += 1;
-                    require(cell.load(TAG) % chain::CHAINS == number, || {
-                        format!("a cell of shape {shape} stands in chain {number} of another tag")
+                let nodes = chain::filed(self.view, partition, number);
+                for (_, node) in Self::check_chain(nodes, partition.scope(), &mut found)? {
+                    *by_mask.entry(node.load(MASK)).or_default() += 1;
+                    require(node.load(TAG) % chain::CHAINS == number, || {
+                        format!("a node of shape {shape} stands in chain {number} of another tag")
                     })?;
                 }
             }
         }
-        let expected = filed.get(&stripe.scope()).cloned().unwrap_or_default();
+        let expected = filed.get(&partition.scope()).cloned().unwrap_or_default();
         require(found == expected, || {
-            format!("shape {shape} has the cells {found:?} in line, not {expected:?}")
+            format!("shape {shape} has the nodes {found:?} in line, not {expected:?}")
         })?;
-        Self::check_masks(shape, stripe, &by_mask)?;
+        Self::check_masks(shape, partition, &by_mask)?;
         let kinds = self.kinds(shape)?;
-        require(chain::knows_the_wide(self.view, stripe, &kinds), || {
+        require(chain::knows_the_wide(self.view, partition, &kinds), || {
             format!("shape {shape} passes over a wide waiter that could match")
         })?;
-        self.check_counts(&found, chain::counts(stripe), &format!("shape {shape}"))
+        self.check_counts(&found, chain::counts(partition), &format!("shape {shape}"))
     }
 
     /// The waiters in line for several shapes are in their one chain, and counted.
@@ -105,42 +105,42 @@ impl<'m> Check<'_, 'm> {
         })?;
         let expected = filed.get(&head::WIDE_SCOPE).cloned().unwrap_or_default();
         require(found == expected, || {
-            format!("the cells {found:?} are in line for several shapes, not {expected:?}")
+            format!("the nodes {found:?} are in line for several shapes, not {expected:?}")
         })?;
         self.check_counts(&found, chain::wide_counts(self.view), "several shapes")
     }
 
-    /// A chain is doubly linked and holds cells in line under `scope`, each once.
+    /// A chain is doubly linked and holds wait nodes in line under `scope`, each once.
     fn check_chain(
-        cells: impl Iterator<Item = (u32, Cell<'m>)>,
+        nodes: impl Iterator<Item = (u32, WaitNode<'m>)>,
         scope: u32,
         found: &mut BTreeSet<u32>,
-    ) -> Result<Vec<(u32, Cell<'m>)>, Error> {
+    ) -> Result<Vec<(u32, WaitNode<'m>)>, Error> {
         let mut all = Vec::new();
         let mut previous = 0;
-        for (number, cell) in cells {
-            let sound = cell.load(STATE) == LINKED
-                && cell.load(SCOPE) == scope
-                && cell.load(PREVIOUS) == previous
+        for (number, node) in nodes {
+            let sound = node.load(STATE) == LINKED
+                && node.load(SCOPE) == scope
+                && node.load(PREVIOUS) == previous
                 && found.insert(number);
             require(sound, || {
-                format!("the chain of scope {scope} comes from cell {previous} to {number} wrongly")
+                format!("the chain of scope {scope} comes from node {previous} to {number} wrongly")
             })?;
             previous = number;
-            all.push((number, cell));
+            all.push((number, node));
         }
         Ok(all)
     }
 
     fn check_masks(
         shape: u32,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         by_mask: &BTreeMap<u32, u32>,
     ) -> Result<(), Error> {
         let mut counted: BTreeMap<u32, u32> = BTreeMap::new();
         for number in 0..WAITER_MASKS_MAX {
             let (mask, count) = chain::mask_entry(number);
-            let (mask, count) = (stripe.page().load(mask), stripe.page().load(count));
+            let (mask, count) = (partition.page().load(mask), partition.page().load(count));
             if count != 0 {
                 require(counted.insert(mask, count).is_none(), || {
                     format!("shape {shape} counts waiters by mask {mask:#x} twice")
@@ -158,8 +158,8 @@ impl<'m> Check<'_, 'm> {
         counted: Counts,
         whose: &str,
     ) -> Result<Counts, Error> {
-        let number = |which: fn(Cell<'m>) -> bool| {
-            let those = found.iter().filter(|number| which(waiters::cell(self.view, **number)));
+        let number = |which: fn(WaitNode<'m>) -> bool| {
+            let those = found.iter().filter(|number| which(waiters::node(self.view, **number)));
             u32::try_from(those.count()).unwrap_or(u32::MAX)
         };
         let there_are = Counts {
@@ -173,15 +173,15 @@ impl<'m> Check<'_, 'm> {
         Ok(there_are)
     }
 
-    /// Templates that are too long for their cells lie in extents of their own.
+    /// Templates that are too long for their wait nodes lie in extents of their own.
     pub(super) fn claim_templates(&self, blocks: &mut Blocks) -> Result<(), Error> {
-        for number in 1..=cells::used(self.view) {
-            let cell = waiters::cell(self.view, number);
-            if let Some((granule, bytes)) = stored::apart(cell)
-                && cell.load(STATE) != FREE
+        for number in 1..=nodes::used(self.view) {
+            let node = waiters::node(self.view, number);
+            if let Some((granule, bytes)) = stored::apart(node)
+                && node.load(STATE) != FREE
             {
                 let user = || format!("the template of waiter {number}");
-                blocks.claim(granule, head::CELLS_SCOPE, bytes, user)?;
+                blocks.claim(granule, head::NODES_SCOPE, bytes, user)?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use tupelo_tuple::{Template, TemplateRef};
 
 use crate::base::error::Error;
 use crate::base::want::Want;
-use crate::operations::wait::{Waiter, judged};
+use crate::operations::wait::{Waiter, filtered};
 use crate::store;
 use crate::waiters::patience::has_lost;
 use crate::waiters::{SCOPE, TICKET, WANT};
@@ -22,7 +22,7 @@ pub(crate) struct Again {
 
 impl Again {
     pub(crate) fn new(template: &[TemplateRef<'_>]) -> Result<Option<Box<Self>>, Error> {
-        let template = judged::owned(template)?;
+        let template = filtered::owned(template)?;
         Ok(template.map(|template| Box::new(Self { template, turn: Mutex::default() })))
     }
 }
@@ -31,7 +31,7 @@ impl Waiter {
     /// Gets in line again, behind all others, if what it was handed was not picked up in time.
     pub(crate) fn rejoin_if_lost(&self) -> Result<(), Error> {
         match &self.again {
-            Some(again) if has_lost(self.cell()) && !self.has_ended.load(Ordering::Relaxed) => {
+            Some(again) if has_lost(self.node()) && !self.has_ended.load(Ordering::Relaxed) => {
                 self.rejoin(again)
             }
             _ => Ok(()),
@@ -41,17 +41,17 @@ impl Waiter {
     #[cold]
     fn rejoin(&self, again: &Again) -> Result<(), Error> {
         let _turn = again.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let section = Section::enter(&self.engine.memory, self.cell().load(SCOPE))?;
+        let section = Section::enter(&self.engine.memory, self.node().load(SCOPE))?;
         // Somebody may be handing over at this very moment, or taking back.
-        let has_lost = has_lost(self.cell());
+        let has_lost = has_lost(self.node());
         drop(section);
         if !has_lost {
             return Ok(());
         }
-        self.cell().init64(TICKET, store::next_ticket(&self.engine));
+        self.node().init64(TICKET, store::next_ticket(&self.engine));
         if self.own_look.is_some() {
             // A watch again, until it finds something itself.
-            self.cell().init(WANT, Want::Put.number());
+            self.node().init(WANT, Want::Put.number());
         }
         let rejoined = again.template.with_refs(|template| self.get_in_line(template));
         rejoined.map_err(|error| Error::Template(error.to_string().into()))?

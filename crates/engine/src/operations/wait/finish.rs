@@ -4,7 +4,7 @@ use tupelo_shm::Section;
 use tupelo_tuple::TupleView;
 
 use crate::base::error::Error;
-use crate::base::sink::sink_once;
+use crate::base::visitor::visitor_once;
 use crate::base::want::Want;
 use crate::journal;
 use crate::operations::take;
@@ -12,26 +12,26 @@ use crate::operations::wait::{Outcome, Waiter};
 use crate::recovery::held::{self, Held};
 use crate::recovery::{handed, provide};
 use crate::store::Store;
-use crate::store::flight::Flight;
+use crate::store::in_flight::InFlight;
+use crate::store::partition::Partition;
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::Kinds;
-use crate::store::stripe::Stripe;
 use crate::waiters::deliver::Delivery;
-use crate::waiters::{RECORD, cell, chain};
+use crate::waiters::{RECORD, chain, node};
 
 impl Waiter {
     /// Picks up what [`Waiter::wait`] announced.
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says; for a take whose sink fails as in
+    /// What the memory says, and what `visitor` says; for a take whose visitor fails as in
     /// [`crate::Engine::try_take`], the tuple goes back.
     pub fn finish<R, E: From<Error>>(
         self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let mut waiter = self;
-        let mut once = sink_once(sink);
+        let mut once = visitor_once(visitor);
         loop {
             while waiter.record() == 0 {
                 waiter.wait(None)?;
@@ -50,7 +50,7 @@ impl Waiter {
     /// As [`Waiter::finish`].
     pub fn finish_now<R, E: From<Error>>(
         self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
@@ -60,17 +60,17 @@ impl Waiter {
             // The put that handed it over died and was undone.
             return Ok(Outcome::Waits(self));
         };
-        let Held { mut section, stripe, reference, kinds: shape_kinds } = held;
+        let Held { mut section, partition, reference, kinds: shape_kinds } = held;
         let kinds = shape_kinds.as_slice();
-        let cell = cell(section.view(), self.number);
-        section.set(cell, RECORD, 0);
+        let node = node(section.view(), self.number);
+        section.set(node, RECORD, 0);
         let header = record::header(section.view(), reference);
         // Who is told of a take may need room first: then the tuple is held until there is.
         if record::must_be_held(header, shape_kinds.are_refusable())
-            || self.want == Want::Take && chain::watching_removals(&section, stripe)
+            || self.want == Want::Take && chain::watching_removals(&section, partition)
             || !journal::has_room_for_take(&self.engine, section.view())
         {
-            let flight = Flight::begin(&mut section, reference)?;
+            let in_flight = InFlight::begin(&mut section, reference)?;
             let header = record::header(section.view(), reference);
             // A copy is freed if this thread dies, a tuple goes back.
             let copied = self.want == Want::Read;
@@ -81,29 +81,29 @@ impl Waiter {
             self.release();
             return take::pour(
                 &self.engine,
-                stripe.scope(),
+                partition.scope(),
                 reference,
-                (&flight, copied),
+                (&in_flight, copied),
                 kinds,
-                sink,
+                visitor,
             )
             .map(Outcome::Done);
         }
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy(section.view(), reference, kinds);
-        let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
+        let told = self.settle(&mut section, partition, reference, tuple.kinds())?;
         journal::commit_take(&self.engine, &mut section)?;
         drop(section);
         told.wake(&self.engine);
         self.release();
-        sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
+        visitor(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }
 
     /// Gives the record that was handed over to `hold`; `None` if the put that did so died and was undone.
     pub(crate) fn hold_handed<'e, R>(
         &self,
         store: &'e Store,
-        mut hold: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
+        mut hold: impl FnMut(&mut Section<'e>, Partition<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         provide::retry(store, || self.hold_handed_once(store, &mut hold))
     }
@@ -111,16 +111,16 @@ impl Waiter {
     fn hold_handed_once<'e, R>(
         &self,
         store: &'e Store,
-        hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
+        hold: &mut impl FnMut(&mut Section<'e>, Partition<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         let Some(picked_up) = handed::lock_handed(store, self.number, true)? else {
             return Ok(None);
         };
-        let Held { mut section, stripe, reference, kinds } = picked_up;
-        let cell = cell(section.view(), self.number);
-        section.set(cell, RECORD, 0);
+        let Held { mut section, partition, reference, kinds } = picked_up;
+        let node = node(section.view(), self.number);
+        section.set(node, RECORD, 0);
         let record = record::at(section.view(), reference);
-        let result = hold(&mut section, stripe, record, &kinds)?;
+        let result = hold(&mut section, partition, record, &kinds)?;
         journal::commit(store, &mut section)?;
         Ok(Some(result))
     }
@@ -129,11 +129,11 @@ impl Waiter {
     fn settle<'m>(
         &'m self,
         section: &mut Section<'m>,
-        stripe: Stripe<'m>,
+        partition: Partition<'m>,
         reference: u32,
         kinds: &[tupelo_tuple::Kind],
     ) -> Result<Delivery, Error> {
         let taken = self.want == Want::Take;
-        held::free_held(&self.engine, section, stripe, reference, kinds, taken)
+        held::free_held(&self.engine, section, partition, reference, kinds, taken)
     }
 }

@@ -1,6 +1,6 @@
 //! Waiting for room in a full space (rule B1): first come, first served.
 //!
-//! Who waits for room owns a cell that wants no tuple, in a line of its own under the lock of the wide waiters. A
+//! Who waits for room owns a wait node that wants no tuple, in a line of its own under the lock of the wide waiters. A
 //! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
 //! room to it ([`crate::waiters::turns`]). Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it
 //! for the dead.

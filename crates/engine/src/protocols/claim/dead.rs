@@ -7,12 +7,12 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::base::error::Error;
 use crate::index::find::Purpose;
 use crate::operations::bulk;
-use crate::operations::judged::Among;
+use crate::operations::filtered::Among;
 use crate::operations::targets::{Target, TupleCopy};
 use crate::protocols::claim::Attempt;
 use crate::recovery::held;
 use crate::store::extension::{self, ATTEMPTS, Extension, HISTORY};
-use crate::store::stripe::{DEAD_COUNT, Stripe};
+use crate::store::partition::{DEAD_COUNT, Partition};
 use crate::store::{self, Store, changes, history, record, step};
 use crate::time::list::{self, List};
 use crate::time::wheel;
@@ -22,7 +22,7 @@ use crate::waiters::keep;
 
 /// What became of a dead tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obituary {
+pub struct DeadLetterRecord {
     /// Attempts that failed.
     pub attempts: u32,
     /// Why, as far as it was kept: the newest are.
@@ -33,7 +33,7 @@ pub struct Obituary {
 pub(crate) fn dead<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
-    mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+    mut visitor: impl FnMut(TupleView<'_>, DeadLetterRecord) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {
     let among = (Purpose::Read, Among::Dead);
     let found = bulk::at_one_moment_among(store, template, among, |section, targets| {
@@ -44,13 +44,14 @@ pub(crate) fn dead<R, E: From<Error>>(
                 let Some(extension) = extension::of(section.view(), header) else { continue };
                 let copy = TupleCopy::new(section.view(), reference, target.kinds);
                 let reasons = history::read(section.view(), extension.load(HISTORY));
-                found.push((copy, Obituary { attempts: extension.load(ATTEMPTS), reasons }));
+                found
+                    .push((copy, DeadLetterRecord { attempts: extension.load(ATTEMPTS), reasons }));
             }
         }
         Ok(found)
     });
     let found = found?.unwrap_or_default();
-    found.into_iter().map(|(copy, obituary)| sink(copy.view(), obituary)).collect()
+    found.into_iter().map(|(copy, dead_letter)| visitor(copy.view(), dead_letter)).collect()
 }
 
 /// As [`crate::Engine::count_dead`] says.
@@ -76,10 +77,10 @@ pub(crate) fn requeue(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64
             }
         }
         // Frees last: who waited for the tuples may have been given copies.
-        for (stripe, block) in &revived.histories {
+        for (partition, block) in &revived.histories {
             step::begin(section)?;
-            section.focus(stripe.scope());
-            history::free(section, &store.layout, *stripe, *block)?;
+            section.focus(partition.scope());
+            history::free(section, &store.layout, *partition, *block)?;
         }
         Ok((revived.count, revived.wakes))
     })?;
@@ -90,8 +91,8 @@ pub(crate) fn requeue(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64
 
 /// The dead records that match, the last that died first.
 fn dead_of(store: &Store, view: &View<'_>, target: &Target<'_>) -> impl Iterator<Item = u32> {
-    let stripe = Stripe::of_shape(view, target.shape);
-    list::records(view, stripe, List::Dead)
+    let partition = Partition::of_shape(view, target.shape);
+    list::records(view, partition, List::Dead)
         .map(|(reference, _)| reference)
         .filter(move |reference| target.accepts(view, *reference, store.seed))
 }
@@ -110,16 +111,16 @@ fn dead_matches(store: &Store, section: &Section<'_>, target: &Target<'_>) -> Ve
 pub(crate) fn bury<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     reference: u32,
 ) -> Result<Extension<'m>, Error> {
     let header = record::header(section.view(), reference);
     let Some(extension) = extension::of(section.view(), header) else {
         return Err(store::damaged(store, "a dead record has no extension"));
     };
-    wheel::disarm(section, stripe, reference);
-    list::remove(section, stripe, List::Dead, extension);
-    section.add(stripe.page(), DEAD_COUNT, -1);
+    wheel::disarm(section, partition, reference);
+    list::remove(section, partition, List::Dead, extension);
+    section.add(partition.page(), DEAD_COUNT, -1);
     Ok(extension)
 }
 
@@ -131,15 +132,15 @@ fn revive<'m>(
     revived: &mut Revived<'m>,
 ) -> Result<(), Error> {
     step::begin(section)?;
-    let stripe = Stripe::of_shape(section.view(), target.shape);
-    section.focus(stripe.scope());
-    let extension = bury(store, section, stripe, reference)?;
+    let partition = Partition::of_shape(section.view(), target.shape);
+    section.focus(partition.scope());
+    let extension = bury(store, section, partition, reference)?;
     section.set(extension, ATTEMPTS, 0);
-    revived.histories.push((stripe, history::detach(section, extension)));
+    revived.histories.push((partition, history::detach(section, extension)));
     let record = record::at(section.view(), reference);
     changes::attempts(store, section, record);
     let back = (record, EventKind::Put.into());
-    revived.wakes.join(held::put_back(store, section, stripe, back, target.kinds.as_slice())?);
+    revived.wakes.join(held::put_back(store, section, partition, back, target.kinds.as_slice())?);
     revived.count += 1;
     Ok(())
 }
@@ -150,5 +151,5 @@ struct Revived<'m> {
     count: u64,
     wakes: Delivery,
     /// Blocks that tell of the failed attempts, still to be freed.
-    histories: Vec<(Stripe<'m>, u32)>,
+    histories: Vec<(Partition<'m>, u32)>,
 }

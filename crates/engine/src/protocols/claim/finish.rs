@@ -10,7 +10,7 @@ use crate::operations::wait::{Outcome, Waiter};
 use crate::protocols::claim::{self, Claim, ClaimTerms, Handle};
 
 impl Waiter {
-    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`, without waiting: if no tuple is
+    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `visitor`, without waiting: if no tuple is
     /// there, or not any more ([`crate::Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
     ///
     /// # Errors
@@ -19,10 +19,10 @@ impl Waiter {
     pub fn finish_claim<R, E: From<Error>>(
         self,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
         let engine = Arc::clone(&self.engine);
-        self.finish_claim_for(&engine, terms, sink)
+        self.finish_claim_for(&engine, terms, visitor)
     }
 
     /// As [`Waiter::finish_claim`]; the claim keeps `handle`, which is of the waiter's space.
@@ -34,18 +34,18 @@ impl Waiter {
         self,
         handle: &H,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim<H>, R)>, E> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
         let engine = &*self.engine;
         let mut copy = TupleBuffer::new();
-        let begun = self.hold_handed(engine, |section, stripe, record, kinds| {
-            claim::begin_claim(engine, section, stripe, (record, kinds), (terms, &mut copy))
+        let begun = self.hold_handed(engine, |section, partition, record, kinds| {
+            claim::begin_claim(engine, section, partition, (record, kinds), (terms, &mut copy))
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release();
-        Claim::pour(handle, begun, &mut copy, sink).map(Outcome::Done)
+        Claim::pour(handle, begun, &mut copy, visitor).map(Outcome::Done)
     }
 }

@@ -1,6 +1,6 @@
 //! Claims (rules K1 to K5): a tuple in somebody's hands until it is done with, and back in the space otherwise.
 //!
-//! A claimed record is in no list that a search goes through; the stripe has a list of its own for them, and the
+//! A claimed record is in no list that a search goes through; the partition has a list of its own for them, and the
 //! record's timer ends the claim. Its holder is known by a *fence*, a number that is never given out again: whoever
 //! comes with an older one has lost the claim, and changes nothing. Parts: getting a claim (here), what ends it
 //! ([`settle`]), what earlier attempts came to ([`crate::store::history`]), and what was given up ([`dead`]).
@@ -27,9 +27,9 @@ use crate::index::links;
 use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
 use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::store::partition::{self, HELD, Partition};
 use crate::store::record::{self, HOLDER, Header, Record, SHAPE, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::stripe::{self, HELD, Stripe};
 use crate::store::{self, NEXT_FENCE, Store, blocks, space_line, step};
 use crate::time::list::{self, List, Place};
 use crate::time::{holds, wheel};
@@ -117,9 +117,9 @@ pub(crate) fn try_claim<R, E: From<Error>>(
     template: &[TemplateRef<'_>],
     order: Order,
     terms: &ClaimTerms,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<(Claim, R)>, E> {
-    Claim::begin(engine, template, order, terms, sink)
+    Claim::begin(engine, template, order, terms, visitor)
 }
 
 /// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
@@ -153,24 +153,25 @@ pub(crate) fn fill_held(
 ///
 /// # Errors
 ///
-/// [`Need`], also if something has to happen first in the stripe.
+/// [`Need`], also if something has to happen first in the partition.
 #[inline]
 pub(crate) fn begin_claim<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, kinds): (Record<'m>, &Kinds),
     (terms, copy): (&ClaimTerms, &mut TupleBuffer),
 ) -> Result<Begun, Error> {
     let (now_ms, end_ms) = clock::now_and_in(terms.ttl);
-    if stripe::is_behind_at(stripe, now_ms) {
+    if partition::is_behind_at(partition, now_ms) {
         // What was found may be a tuple whose time is over.
         return Err(Need::Time.into());
     }
-    let (fence, extension) = hold_until(store, section, stripe, (record, List::Claimed), end_ms)?;
+    let (fence, extension) =
+        hold_until(store, section, partition, (record, List::Claimed), end_ms)?;
     // Means nothing to anybody until the section is over (R2).
     extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
-    let place = Place { scope: stripe.scope(), reference: record.reference, fence };
+    let place = Place { scope: partition.scope(), reference: record.reference, fence };
     let is_copied = copy.fill_short(section.view(), record, kinds);
     Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
 }
@@ -181,24 +182,24 @@ pub(crate) fn begin_claim<'m>(
 pub(crate) fn hold_until<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, list): (Record<'m>, List),
     end_ms: u64,
 ) -> Result<(u64, Extension<'m>), Error> {
     let Record { reference, header } = record;
-    let extension = extension::ensure_beyond(section, &store.layout, stripe, header)?;
+    let extension = extension::ensure_beyond(section, &store.layout, partition, header)?;
     let counter = space_line(section.view()).double(NEXT_FENCE);
     let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
     // Meaningless until the record is listed (R2).
     extension.init64(FENCE, fence);
-    holds::begin_hold(store, section, stripe, extension, end_ms)?;
+    holds::begin_hold(store, section, partition, extension, end_ms)?;
     let holder = section.thread().participant() + 1;
     let stores = [
         (header.place(SHAPE), links::unmarked(header)),
         (header.place(STATE), list.state()),
         (header.place(HOLDER), holder),
     ];
-    list::push_unlisted(section, stripe, list, (reference, extension), stores);
+    list::push_unlisted(section, partition, list, (reference, extension), stores);
     Ok((fence, extension))
 }
 
@@ -214,25 +215,25 @@ impl<H: Handle + Clone> Claim<H> {
         template: &[TemplateRef<'_>],
         order: Order,
         terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Self, R)>, E> {
         let engine = &**handle.kept();
         let mut copy = TupleBuffer::new();
         let how = (order, Purpose::Take, Clock::InAct);
-        let begun = at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
-            section.add(stripe.page(), HELD, 1);
-            links::unlink_found(section, stripe, hit);
-            begin_claim(engine, section, stripe, (hit.record, kinds), (terms, &mut copy))
+        let begun = at_match::at_match(engine, template, how, |section, partition, hit, kinds| {
+            section.add(partition.page(), HELD, 1);
+            links::unlink_found(section, partition, hit);
+            begin_claim(engine, section, partition, (hit.record, kinds), (terms, &mut copy))
         })?;
-        begun.map(|begun| Self::pour(handle, begun, &mut copy, sink)).transpose()
+        begun.map(|begun| Self::pour(handle, begun, &mut copy, visitor)).transpose()
     }
 
-    /// Makes a claim of what was begun, and shows the tuple to `sink`.
+    /// Makes a claim of what was begun, and shows the tuple to `visitor`.
     pub(crate) fn pour<R, E: From<Error>>(
         handle: &H,
         begun: Begun,
         copy: &mut TupleBuffer,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<(Self, R), E> {
         let Begun { place, attempt, is_copied } = begun;
         let is_settled = AtomicBool::new(false);
@@ -240,10 +241,10 @@ impl<H: Handle + Clone> Claim<H> {
         let claim = Self { handle, place, attempt, is_settled, fork_generation };
         let copied =
             if is_copied { Ok(()) } else { copy_claimed(claim.handle.kept(), place, copy) };
-        match copied.map_err(E::from).and_then(|()| sink(copy.view())) {
+        match copied.map_err(E::from).and_then(|()| visitor(copy.view())) {
             Ok(result) => Ok((claim, result)),
             Err(error) => {
-                // No attempt has failed: whose sink has not got the tuple has not tried.
+                // No attempt has failed: whose visitor has not got the tuple has not tried.
                 claim.is_settled.store(true, Ordering::Relaxed);
                 // A claim that was lost meanwhile is back already.
                 match settle::release_claim(claim.handle.kept(), place) {

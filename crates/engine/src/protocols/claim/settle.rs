@@ -24,11 +24,11 @@ use crate::store::extension::{
     self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS, lease_end_ms,
 };
 use crate::store::incoming::Incoming;
+use crate::store::partition::{self, DEAD_COUNT, HELD, Partition, count_take};
 use crate::store::record::{self, Record, STATE};
-use crate::store::stripe::{self, DEAD_COUNT, HELD, Stripe, count_take};
 use crate::store::{self, Store, blocks, changes, history, step};
 use crate::time::list::{self, List, Place};
-use crate::time::{holds, passage, wheel};
+use crate::time::{bounded_lock, holds, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
 use crate::waiters::{chain, keep};
@@ -54,9 +54,9 @@ impl<H: Handle> Claim<H> {
         self.require_open()?;
         let engine = self.engine();
         if puts.is_empty() {
-            self.settled(with_claim(engine, self.place, |section, stripe, record| {
-                end_claim(engine, section, stripe, record)?;
-                free_claimed(engine, section, stripe, record)
+            self.settled(with_claim(engine, self.place, |section, partition, record| {
+                end_claim(engine, section, partition, record)?;
+                free_claimed(engine, section, partition, record)
             }))
         } else {
             self.settled(done_with(engine, self.place, (puts, terms)))
@@ -163,7 +163,7 @@ impl ClaimRenewal {
     /// As [`ClaimRenewal::prolong`].
     pub fn try_prolong(&self, ttl: Duration) -> Result<bool, Error> {
         let is_own = self.fork_generation == fork_generation();
-        if is_own && !passage::is_passable(&self.engine, self.place.scope)? {
+        if is_own && !bounded_lock::is_passable(&self.engine, self.place.scope)? {
             return Ok(false);
         }
         self.prolong(ttl).map(|()| true)
@@ -189,12 +189,12 @@ impl ClaimRenewal {
 pub(crate) fn with_claim<'e>(
     store: &'e Store,
     place: Place,
-    mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
+    mut change: impl FnMut(&mut Section<'e>, Partition<'e>, Record<'e>) -> Result<Delivery, Error>,
 ) -> Result<(), Error> {
     let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
-        let (stripe, record) = require_claimed(store, section.view(), place)?;
-        let delivery = change(&mut section, stripe, record)?;
+        let (partition, record) = require_claimed(store, section.view(), place)?;
+        let delivery = change(&mut section, partition, record)?;
         journal::finish(store, section)?;
         Ok(delivery)
     })?;
@@ -202,16 +202,16 @@ pub(crate) fn with_claim<'e>(
     Ok(())
 }
 
-/// The record that `place` has claimed, under the lock of its stripe.
+/// The record that `place` has claimed, under the lock of its partition.
 #[inline(always)]
 fn require_claimed<'m>(
     store: &Store,
     view: &View<'m>,
     place: Place,
-) -> Result<(Stripe<'m>, Record<'m>), Error> {
-    let stripe = Stripe::of_scope(view, place.scope);
+) -> Result<(Partition<'m>, Record<'m>), Error> {
+    let partition = Partition::of_scope(view, place.scope);
     match held_at(store, view, place, List::Claimed) {
-        Some((record, fence)) if fence == place.fence => Ok((stripe, record)),
+        Some((record, fence)) if fence == place.fence => Ok((partition, record)),
         // The very tuple, as far as can be seen: who has it now.
         Some((record, _)) => Err(Error::ClaimLost { pid: Some(holder_pid(store, record.header)) }),
         None => Err(Error::ClaimLost { pid: None }),
@@ -219,7 +219,7 @@ fn require_claimed<'m>(
 }
 
 /// The record at `place`, if it is on `list` still or again, and the fence of who has it. Under the lock of its
-/// stripe.
+/// partition.
 #[inline(always)]
 pub(crate) fn held_at<'m>(
     store: &Store,
@@ -227,11 +227,11 @@ pub(crate) fn held_at<'m>(
     place: Place,
     list: List,
 ) -> Option<(Record<'m>, u64)> {
-    let stripe = Stripe::of_scope(view, place.scope);
+    let partition = Partition::of_scope(view, place.scope);
     // What came last is there. Another's block may be something else by now, and its words anything: they are looked at
     // one after the other.
-    let is_held = list.begins_with(stripe, place.reference)
-        || blocks::begins_at(view, &store.layout, stripe, place.reference)
+    let is_held = list.begins_with(partition, place.reference)
+        || blocks::begins_at(view, &store.layout, partition, place.reference)
             && blocks::start(view, place.reference).load(STATE) == list.state();
     let record = is_held.then(|| record::at(view, place.reference))?;
     let extension = extension::of_any(view, &store.layout, record.header)?;
@@ -243,10 +243,10 @@ pub(crate) fn held_at<'m>(
 fn end_claim<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<Extension<'m>, Error> {
-    end_hold(store, section, stripe, (record, List::Claimed))
+    end_hold(store, section, partition, (record, List::Claimed))
 }
 
 /// Takes a record off a list of those in somebody's hands.
@@ -254,16 +254,16 @@ fn end_claim<'m>(
 pub(crate) fn end_hold<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, list): (Record<'m>, List),
 ) -> Result<Extension<'m>, Error> {
     let Some(extension) = extension::of(section.view(), record.header) else {
         return Err(store::damaged(store, "a record in somebody's hands has no extension"));
     };
     if wheel::is_armed(extension) {
-        wheel::disarm(section, stripe, record.reference);
+        wheel::disarm(section, partition, record.reference);
     }
-    list::remove(section, stripe, list, extension);
+    list::remove(section, partition, list, extension);
     Ok(extension)
 }
 
@@ -271,13 +271,13 @@ pub(crate) fn end_hold<'m>(
 fn free_claimed<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<Delivery, Error> {
-    let told = told_of_end(store, section, stripe, record)?;
-    section.add(stripe.page(), HELD, -1);
-    links::free_tuple(store, section, stripe, record)?;
-    count_take(stripe);
+    let told = told_of_end(store, section, partition, record)?;
+    section.add(partition.page(), HELD, -1);
+    links::free_tuple(store, section, partition, record)?;
+    count_take(partition);
     Ok(told)
 }
 
@@ -286,15 +286,15 @@ fn free_claimed<'m>(
 pub(crate) fn told_of_end<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<Delivery, Error> {
-    if !chain::watching_removals(section, stripe) {
+    if !chain::watching_removals(section, partition) {
         return Ok(Delivery::default());
     }
     let kinds = kinds_of(store, section.view(), record.header)?;
     let taken = (record.reference, EventKind::Take);
-    deliver::told_of_removal(store, section, stripe, taken, kinds.as_slice())
+    deliver::told_of_removal(store, section, partition, taken, kinds.as_slice())
 }
 
 /// Consumes a claimed tuple and stores others, at one moment (rule K4).
@@ -312,7 +312,7 @@ fn done_with(
         // It comes for the one that goes.
         sole.takes_room = false;
     }
-    let own = stripe::shape_of(place.scope);
+    let own = partition::shape_of(place.scope);
     let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
     let done = || provide::retry(store, || done_with_once(store, place, own, &incoming));
     let wanted = Wanted { shapes: &shapes, leaving: 1, largest_bytes: largest_bytes(&incoming) };
@@ -330,20 +330,20 @@ fn done_with_once(
     let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
     shapes.push(own);
     let (mut section, places) = targets::lock_to_put(store, shapes, incoming.len() + 1)?;
-    let (stripe, record) = require_claimed(store, section.view(), place)?;
+    let (partition, record) = require_claimed(store, section.view(), place)?;
     full::require_fit_beside(store, record.header, incoming)?;
     // Its place in a limited space is free for what follows.
     quota::require_places(store, places, incoming.len().saturating_sub(1))?;
     step::begin(&section)?;
     section.focus(place.scope);
-    end_claim(store, &mut section, stripe, record)?;
-    section.add(stripe.page(), HELD, -1);
-    let mut wakes = told_of_end(store, &mut section, stripe, record)?;
+    end_claim(store, &mut section, partition, record)?;
+    section.add(partition.page(), HELD, -1);
+    let mut wakes = told_of_end(store, &mut section, partition, record)?;
     wakes.join(bulk::store_all(store, &mut section, incoming)?);
     // Frees last: a block that this section frees must not be filled in it again.
     step::begin(&section)?;
     section.focus(place.scope);
-    take::free_told(store, &mut section, stripe, record)?;
+    take::free_told(store, &mut section, partition, record)?;
     journal::commit(store, &mut section)?;
     Ok(wakes)
 }
@@ -352,9 +352,9 @@ fn done_with_once(
 pub(crate) fn abort_claim(store: &Store, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
     keep::keep_time_for_wide(store)?;
     let fail = |failure: Option<&Failure<'_>>| {
-        with_claim(store, place, |section, stripe, record| {
+        with_claim(store, place, |section, partition, record| {
             let kinds = kinds_of(store, section.view(), record.header)?;
-            fail_claim(store, section, stripe, record, kinds.as_slice(), failure)
+            fail_claim(store, section, partition, record, kinds.as_slice(), failure)
         })
     };
     match fail(Some(failure)) {
@@ -366,22 +366,22 @@ pub(crate) fn abort_claim(store: &Store, place: Place, failure: &Failure<'_>) ->
 /// Gives a claimed tuple back as if it had never been claimed.
 pub(crate) fn release_claim(store: &Store, place: Place) -> Result<(), Error> {
     keep::keep_time_for_wide(store)?;
-    with_claim(store, place, |section, stripe, record| {
+    with_claim(store, place, |section, partition, record| {
         let kinds = kinds_of(store, section.view(), record.header)?;
-        end_claim(store, section, stripe, record)?;
+        end_claim(store, section, partition, record)?;
         let back = (record.reference, Happening::Unheard);
-        held::give_back(store, section, stripe, back, kinds.as_slice())
+        held::give_back(store, section, partition, back, kinds.as_slice())
     })
 }
 
 /// Moves the end of a claim to where `choose` wants it, of where it is.
 fn move_claim_end(store: &Store, place: Place, choose: impl Fn(u64) -> u64) -> Result<(), Error> {
-    with_claim(store, place, |section, stripe, record| {
+    with_claim(store, place, |section, partition, record| {
         let Some(extension) = extension::of(section.view(), record.header) else {
             return Err(store::damaged(store, "a claimed record has no extension"));
         };
         let end_ms = choose(extension.load64(HOLD_END_MS));
-        holds::move_hold_end(store, section, stripe, (record.reference, extension), end_ms)?;
+        holds::move_hold_end(store, section, partition, (record.reference, extension), end_ms)?;
         Ok(Delivery::default())
     })
 }
@@ -390,30 +390,30 @@ fn move_claim_end(store: &Store, place: Place, choose: impl Fn(u64) -> u64) -> R
 pub(crate) fn fail_claim<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     kinds: &[Kind],
     failure: Option<&Failure<'_>>,
 ) -> Result<Delivery, Error> {
-    let extension = end_claim(store, section, stripe, record)?;
+    let extension = end_claim(store, section, partition, record)?;
     let number = extension.load(ATTEMPTS).saturating_add(1);
     section.set(extension, ATTEMPTS, number);
     let mut replaced = 0;
     if let Some(failure) = failure {
         let attempt = Attempt { number, reason: failure.reason() };
-        replaced = history::append(section, &store.layout, stripe, extension, &attempt)?;
+        replaced = history::append(section, &store.layout, partition, extension, &attempt)?;
     }
     changes::attempts(store, section, record);
     let most = extension.load(ATTEMPTS_MAX);
     let is_last = most != 0 && number >= most;
     let told = if is_last && !clock::is_past(lease_end_ms(section.view(), record)) {
-        give_up(store, section, stripe, (record, extension), kinds)?
+        give_up(store, section, partition, (record, extension), kinds)?
     } else {
         let back = (record.reference, EventKind::Return.into());
-        held::give_back(store, section, stripe, back, kinds)?
+        held::give_back(store, section, partition, back, kinds)?
     };
     // Frees last: who waited for the tuple may have been given a copy.
-    history::free(section, &store.layout, stripe, replaced)?;
+    history::free(section, &store.layout, partition, replaced)?;
     Ok(told)
 }
 
@@ -421,14 +421,14 @@ pub(crate) fn fail_claim<'m>(
 fn give_up<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, extension): (Record<'m>, Extension<'m>),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let gone = (record.reference, EventKind::Expire);
-    let told = deliver::told_of_removal(store, section, stripe, gone, kinds)?;
-    section.add(stripe.page(), HELD, -1);
-    list_dead(store, section, stripe, (record, extension))?;
+    let told = deliver::told_of_removal(store, section, partition, gone, kinds)?;
+    section.add(partition.page(), HELD, -1);
+    list_dead(store, section, partition, (record, extension))?;
     Ok(told)
 }
 
@@ -436,18 +436,18 @@ fn give_up<'m>(
 pub(crate) fn list_dead<'m>(
     store: &Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, extension): (Record<'m>, Extension<'m>),
 ) -> Result<(), Error> {
-    list::push(section, stripe, List::Dead, (record.reference, extension));
+    list::push(section, partition, List::Dead, (record.reference, extension));
     section.set_words([
         (record.header.place(STATE), record::DEAD),
-        (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
+        (partition.page().place(DEAD_COUNT), partition.page().load(DEAD_COUNT).wrapping_add(1)),
     ]);
-    wheel::arm_lease(store, section, stripe, record)
+    wheel::arm_lease(store, section, partition, record)
 }
 
-/// Gives back what a dead process had claimed in the stripe of `scope` (rules K2, L5).
+/// Gives back what a dead process had claimed in the partition of `scope` (rules K2, L5).
 pub(crate) fn fail_claims_of(
     store: &Store,
     participant: u32,
@@ -458,9 +458,9 @@ pub(crate) fn fail_claims_of(
     for lost in lost_by(store, participant, (scope, &[List::Claimed]))? {
         let fail = |with_reason: bool| {
             let failure = with_reason.then_some(Failure::Death { pid });
-            lose_one(store, lost, |section, stripe, record| {
+            lose_one(store, lost, |section, partition, record| {
                 let kinds = kinds_of(store, section.view(), record.header)?;
-                fail_claim(store, section, stripe, record, kinds.as_slice(), failure.as_ref())
+                fail_claim(store, section, partition, record, kinds.as_slice(), failure.as_ref())
             })
         };
         match fail(with_reason) {
@@ -474,15 +474,15 @@ pub(crate) fn fail_claims_of(
     Ok(())
 }
 
-/// What a dead process has in hands on `lists` in the stripe of `scope`, the oldest first.
+/// What a dead process has in hands on `lists` in the partition of `scope`, the oldest first.
 pub(crate) fn lost_by(
     store: &Store,
     participant: u32,
     (scope, lists): (u32, &[List]),
 ) -> Result<Vec<Lost>, Error> {
     let section = Section::enter(&store.memory, scope)?;
-    let stripe = Stripe::of_scope(section.view(), scope);
-    let lost = due::oldest_first(section.view(), stripe, lists, |header, _| {
+    let partition = Partition::of_scope(section.view(), scope);
+    let lost = due::oldest_first(section.view(), partition, lists, |header, _| {
         header.load(record::HOLDER) == participant + 1
     });
     section.finish()?;
@@ -493,14 +493,14 @@ pub(crate) fn lost_by(
 pub(crate) fn lose_one<'e>(
     store: &'e Store,
     Lost { list, place, .. }: Lost,
-    lose: impl Fn(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
+    lose: impl Fn(&mut Section<'e>, Partition<'e>, Record<'e>) -> Result<Delivery, Error>,
 ) -> Result<(), Error> {
     let delivery = provide::retry(store, || {
         // Not on time: this is called while time is kept, too.
         let mut section = Section::enter(&store.memory, place.scope)?;
-        let stripe = Stripe::of_scope(section.view(), place.scope);
+        let partition = Partition::of_scope(section.view(), place.scope);
         let delivery = match held_at(store, section.view(), place, list) {
-            Some((record, fence)) if fence == place.fence => lose(&mut section, stripe, record)?,
+            Some((record, fence)) if fence == place.fence => lose(&mut section, partition, record)?,
             _ => Delivery::default(),
         };
         journal::commit(store, &mut section)?;

@@ -15,7 +15,7 @@ use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
 use crate::protocols::claim::{self, Claim, ClaimTerms};
 use crate::store::Store;
-use crate::store::stripe::{self, HELD, Stripe};
+use crate::store::partition::{self, HELD, Partition};
 use crate::testing;
 
 #[test]
@@ -29,10 +29,10 @@ fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
     let mut copy = TupleBuffer::new();
     let how = (Order::Fifo, Purpose::Take, Clock::InAct);
     let space: &Store = &engine;
-    let begun = at_match::at_match(space, &template, how, |section, stripe, hit, kinds| {
-        section.add(stripe.page(), HELD, 1);
-        links::unlink_found(section, stripe, hit);
-        claim::begin_claim(space, section, stripe, (hit.record, kinds), (&terms, &mut copy))
+    let begun = at_match::at_match(space, &template, how, |section, partition, hit, kinds| {
+        section.add(partition.page(), HELD, 1);
+        links::unlink_found(section, partition, hit);
+        claim::begin_claim(space, section, partition, (hit.record, kinds), (&terms, &mut copy))
     });
     let begun = begun.unwrap().unwrap();
     let refused = testing::beside_one_inside(&engine, || {
@@ -63,7 +63,7 @@ fn a_renewal_waits_for_nobody_who_is_stopped_in_what_it_takes_to_do_what_is_due_
         assert!(beside(scope), "nothing is due");
         engine.put_leased(&[Field::Int(2)], &brief).unwrap();
         let view = engine.memory.view();
-        while !stripe::is_behind(Stripe::of_shape(&view, 0)) {
+        while !partition::is_behind(Partition::of_shape(&view, 0)) {
             thread::yield_now();
         }
         assert!(!beside(scope));

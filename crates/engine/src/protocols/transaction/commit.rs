@@ -1,4 +1,4 @@
-//! The commit of a transaction: every stripe concerned is locked, in every space, and one store makes all of it so
+//! The commit of a transaction: every partition concerned is locked, in every space, and one store makes all of it so
 //! (rules X1, C1).
 
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ use crate::recovery::provide::{self, Gathering};
 use crate::recovery::quota::{self, Places};
 use crate::recovery::{enter, fit, sweep};
 use crate::store::incoming::Incoming;
-use crate::store::stripe::{self, HELD, Stripe};
+use crate::store::partition::{self, HELD, Partition};
 use crate::store::{Store, record, step};
 use crate::time::list::{List, Place};
 use crate::waiters::deliver::Delivery;
@@ -196,7 +196,7 @@ impl<'a> Change<'a> {
     /// What `part` has done, where `incoming` is what it puts.
     fn new(part: &'a Part, incoming: &'a [(Incoming<'a>, u32)]) -> Self {
         let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
-        let held = held.map(|place| stripe::shape_of(place.scope));
+        let held = held.map(|place| partition::shape_of(place.scope));
         let mut shapes: SmallVec<[u32; 2]> =
             incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
         shapes.sort_unstable();
@@ -214,7 +214,7 @@ impl<'a> Change<'a> {
         let engine: &'a Store = &self.part.engine;
         let puts = !self.incoming.is_empty();
         if let [alone] = self.shapes[..] {
-            let scope = stripe::scope_of(alone);
+            let scope = partition::scope_of(alone);
             return if puts {
                 quota::enter_to_put(engine, scope)
             } else {
@@ -254,14 +254,14 @@ impl<'a> Change<'a> {
         step::count_anew(section, changes, self.shapes.iter().copied())?;
         let mut wakes = Delivery::default();
         for place in self.part.held() {
-            let stripe = begin(section, *place)?;
+            let partition = begin(section, *place)?;
             let held = settle::held_at(engine, section.view(), *place, List::Enlisted);
             let Some((record, _)) = held.filter(|(_, fence)| *fence == place.fence) else {
                 return Ok(None);
             };
-            settle::end_hold(engine, section, stripe, (record, List::Enlisted))?;
-            section.add(stripe.page(), HELD, -1);
-            wakes.join(settle::told_of_end(engine, section, stripe, record)?);
+            settle::end_hold(engine, section, partition, (record, List::Enlisted))?;
+            section.add(partition.page(), HELD, -1);
+            wakes.join(settle::told_of_end(engine, section, partition, record)?);
         }
         // The places of what goes are free for what follows.
         quota::require_places(
@@ -270,16 +270,16 @@ impl<'a> Change<'a> {
             self.incoming.len().saturating_sub(self.part.holds.len()),
         )?;
         for place in locks() {
-            let stripe = begin(section, place)?;
+            let partition = begin(section, place)?;
             let lock = record::at(section.view(), place.reference);
-            wakes.join(lock::take_off(engine, section, stripe, lock)?);
+            wakes.join(lock::take_off(engine, section, partition, lock)?);
         }
         wakes.join(bulk::store_all(engine, section, self.incoming)?);
         // Frees last: a block that this section frees must not be filled in it again.
         for place in self.part.held() {
-            let stripe = begin(section, *place)?;
+            let partition = begin(section, *place)?;
             let record = record::at(section.view(), place.reference);
-            take::free_told(engine, section, stripe, record)?;
+            take::free_told(engine, section, partition, record)?;
         }
         for place in locks() {
             lock::free_lock(engine, section, place)?;
@@ -288,9 +288,9 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Begins a step in the stripe of a place.
-fn begin<'m>(section: &mut Section<'m>, place: Place) -> Result<Stripe<'m>, Error> {
+/// Begins a step in the partition of a place.
+fn begin<'m>(section: &mut Section<'m>, place: Place) -> Result<Partition<'m>, Error> {
     step::begin(section)?;
     section.focus(place.scope);
-    Ok(Stripe::of_scope(section.view(), place.scope))
+    Ok(Partition::of_scope(section.view(), place.scope))
 }

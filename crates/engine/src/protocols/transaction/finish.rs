@@ -18,9 +18,9 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         let engine = &*self.engine;
-        let enlisted = self.hold_handed(engine, |section, stripe, record, kinds| {
+        let enlisted = self.hold_handed(engine, |section, partition, record, kinds| {
             let is_copied = copy.fill_short(section.view(), record, kinds);
-            Ok((hold::enlist_held(engine, section, stripe, record, term)?, is_copied))
+            Ok((hold::enlist_held(engine, section, partition, record, term)?, is_copied))
         })?;
         let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
         self.release();

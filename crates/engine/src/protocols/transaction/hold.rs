@@ -15,8 +15,8 @@ use crate::protocols::transaction::Term;
 use crate::protocols::transaction::lock::{self, Lock};
 use crate::recovery::{enter, held, provide};
 use crate::store::extension::{TRANSACTION, lease_end_ms};
+use crate::store::partition::{HELD, Partition};
 use crate::store::record::{self, Record, SEQUENCE};
-use crate::store::stripe::{HELD, Stripe};
 use crate::store::{Store, step};
 use crate::time::list::{List, Place};
 use crate::time::wheel;
@@ -50,28 +50,28 @@ pub(crate) struct Enlisted {
 pub(crate) fn enlist<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     hit: Hit<'m>,
     term: Term,
 ) -> Result<Enlisted, Error> {
-    section.add(stripe.page(), HELD, 1);
-    links::unlink_found(section, stripe, hit);
-    enlist_held(store, section, stripe, hit.record, term)
+    section.add(partition.page(), HELD, 1);
+    links::unlink_found(section, partition, hit);
+    enlist_held(store, section, partition, hit.record, term)
 }
 
 /// As [`enlist`], for a record that is in no list, and counted as held.
 pub(crate) fn enlist_held<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     term: Term,
 ) -> Result<Enlisted, Error> {
     let (fence, extension) =
-        claim::hold_until(store, section, stripe, (record, List::Enlisted), term.end_ms)?;
+        claim::hold_until(store, section, partition, (record, List::Enlisted), term.end_ms)?;
     // Means nothing to anybody until the section is over (R2).
     extension.init(TRANSACTION, term.number);
-    let place = Place { scope: stripe.scope(), reference: record.reference, fence };
+    let place = Place { scope: partition.scope(), reference: record.reference, fence };
     let hold = Hold { place, sequence: record.header.load64(SEQUENCE) };
     Ok(Enlisted { hold, was_locked: false })
 }
@@ -108,12 +108,12 @@ pub(crate) fn is_held(store: &Store, section: &Section<'_>, place: Place, list: 
 pub(crate) fn delist<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, happening): (Record<'m>, Happening),
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    settle::end_hold(store, section, stripe, (record, List::Enlisted))?;
-    held::give_back(store, section, stripe, (record.reference, happening), kinds)
+    settle::end_hold(store, section, partition, (record, List::Enlisted))?;
+    held::give_back(store, section, partition, (record.reference, happening), kinds)
 }
 
 /// Gives back what is at `place`, if it is still its holder's.
@@ -121,11 +121,11 @@ pub(crate) fn release_hold(store: &Store, place: Place, happening: Happening) ->
     keep::keep_time_for_wide(store)?;
     let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
-        let stripe = Stripe::of_scope(section.view(), place.scope);
+        let partition = Partition::of_scope(section.view(), place.scope);
         let delivery = match settle::held_at(store, section.view(), place, List::Enlisted) {
             Some((record, fence)) if fence == place.fence => {
                 let kinds = kinds_of(store, section.view(), record.header)?;
-                delist(store, &mut section, stripe, (record, happening), kinds.as_slice())?
+                delist(store, &mut section, partition, (record, happening), kinds.as_slice())?
             }
             _ => Delivery::default(),
         };
@@ -146,10 +146,10 @@ pub(crate) fn release_to_lock(
     keep::keep_time_for_wide(store)?;
     let (delivery, lock) = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
-        let stripe = Stripe::of_scope(section.view(), place.scope);
+        let partition = Partition::of_scope(section.view(), place.scope);
         let released = match settle::held_at(store, section.view(), place, List::Enlisted) {
             Some((record, fence)) if fence == place.fence => {
-                delist_locked(store, &mut section, stripe, record, term)?
+                delist_locked(store, &mut section, partition, record, term)?
             }
             _ => (Delivery::default(), None),
         };
@@ -164,33 +164,33 @@ pub(crate) fn release_to_lock(
 fn delist_locked<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     term: Term,
 ) -> Result<(Delivery, Option<Lock>), Error> {
     let kinds = kinds_of(store, section.view(), record.header)?;
     if clock::is_past(lease_end_ms(section.view(), record)) {
         let back = (record, Happening::Unheard);
-        let delivery = delist(store, section, stripe, back, kinds.as_slice())?;
+        let delivery = delist(store, section, partition, back, kinds.as_slice())?;
         return Ok((delivery, None));
     }
-    settle::end_hold(store, section, stripe, (record, List::Enlisted))?;
-    section.add(stripe.page(), HELD, -1);
-    let shown = deliver::show(store, section, stripe, record.reference, kinds.as_slice())?;
-    links::link_back(store, section, stripe, record.reference, kinds.as_slice())?;
-    wheel::arm_lease(store, section, stripe, record)?;
+    settle::end_hold(store, section, partition, (record, List::Enlisted))?;
+    section.add(partition.page(), HELD, -1);
+    let shown = deliver::show(store, section, partition, record.reference, kinds.as_slice())?;
+    links::link_back(store, section, partition, record.reference, kinds.as_slice())?;
+    wheel::arm_lease(store, section, partition, record)?;
     step::begin(section)?;
-    let lock = lock::lock(store, section, stripe, record, term)?;
+    let lock = lock::lock(store, section, partition, record, term)?;
     Ok((shown, Some(lock)))
 }
 
-/// Gives back what the transactions of a dead process held in the stripe of `scope`: what they took, and locks
+/// Gives back what the transactions of a dead process held in the partition of `scope`: what they took, and locks
 /// (rules X5, L5).
 pub(crate) fn free_enlisted_of(store: &Store, participant: u32, scope: u32) -> Result<(), Error> {
     let lists = [List::Enlisted, List::Locks];
     for lost in settle::lost_by(store, participant, (scope, &lists))? {
-        settle::lose_one(store, lost, |section, stripe, record| {
-            let_go_of(store, section, stripe, (record, lost.list))
+        settle::lose_one(store, lost, |section, partition, record| {
+            let_go_of(store, section, partition, (record, lost.list))
         })?;
     }
     Ok(())
@@ -200,13 +200,13 @@ pub(crate) fn free_enlisted_of(store: &Store, participant: u32, scope: u32) -> R
 pub(crate) fn let_go_of<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (record, list): (Record<'m>, List),
 ) -> Result<Delivery, Error> {
     if list == List::Locks {
-        return lock::unlock(store, section, stripe, record);
+        return lock::unlock(store, section, partition, record);
     }
     let kinds = kinds_of(store, section.view(), record.header)?;
     let given_up = (record, EventKind::Return.into());
-    delist(store, section, stripe, given_up, kinds.as_slice())
+    delist(store, section, partition, given_up, kinds.as_slice())
 }

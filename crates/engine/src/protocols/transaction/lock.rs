@@ -1,7 +1,7 @@
 //! A transaction's lock on a tuple that it has read: others may read the tuple, and not take it (rule X3).
 //!
 //! The tuple stays in its lists, with a mark that takers pass over, and counts its locks in its extension. Each lock
-//! is a block of its own that looks like a record, so that the list of its stripe, the timer and the sweep treat it
+//! is a block of its own that looks like a record, so that the list of its partition, the timer and the sweep treat it
 //! like one: it is found when its transaction's process has died, and ends with the transaction's lease. Its image
 //! names the tuple by place and number. A tuple whose own lease ends goes, locked or not: time is no transaction.
 
@@ -19,11 +19,11 @@ use crate::protocols::transaction::Term;
 use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::recovery::{enter, provide};
 use crate::store::extension::{self, LOCKS, TRANSACTION, lease_end_ms};
+use crate::store::partition::Partition;
 use crate::store::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, Header, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE,
     SHAPE, STATE,
 };
-use crate::store::stripe::Stripe;
 use crate::store::{Store, blocks, step};
 use crate::time::list::{self, List, Place};
 use crate::time::wheel;
@@ -106,16 +106,16 @@ impl Locks {
 pub(crate) fn lock<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     record: Record<'m>,
     term: Term,
 ) -> Result<Lock, Error> {
     let Record { reference, header } = record;
-    let extension = extension::ensure_beyond(section, &store.layout, stripe, header)?;
+    let extension = extension::ensure_beyond(section, &store.layout, partition, header)?;
     section.add(extension, LOCKS, 1);
     section.set(header, SHAPE, header.load(SHAPE) | READ_MARK);
     let bytes = HEADER_BYTES + IMAGE_LEN as usize;
-    let block = blocks::allocate_beyond(section, &store.layout, stripe, bytes)?;
+    let block = blocks::allocate_beyond(section, &store.layout, partition, bytes)?;
     let lock = record::at(section.view(), block);
     let (shape, _) = record::shape_of(header);
     let sequence = header.load64(SEQUENCE);
@@ -127,10 +127,10 @@ pub(crate) fn lock<'m>(
     lock.header.init64(TUPLE, u64::from(reference));
     lock.header.init64(NUMBER, sequence);
     let (fence, extension) =
-        claim::hold_until(store, section, stripe, (lock, List::Locks), term.end_ms)?;
+        claim::hold_until(store, section, partition, (lock, List::Locks), term.end_ms)?;
     // Means nothing to anybody until the section is over (R2).
     extension.init(TRANSACTION, term.number);
-    let place = Place { scope: stripe.scope(), reference: block, fence };
+    let place = Place { scope: partition.scope(), reference: block, fence };
     Ok(Lock { place, reference, sequence })
 }
 
@@ -138,11 +138,11 @@ pub(crate) fn lock<'m>(
 pub(crate) fn unlock<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     lock: Record<'m>,
 ) -> Result<Delivery, Error> {
-    let delivery = take_off(store, section, stripe, lock)?;
-    links::free_record_at(store, section, stripe, lock)?;
+    let delivery = take_off(store, section, partition, lock)?;
+    links::free_record_at(store, section, partition, lock)?;
     Ok(delivery)
 }
 
@@ -150,24 +150,30 @@ pub(crate) fn unlock<'m>(
 pub(crate) fn take_off<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     lock: Record<'m>,
 ) -> Result<Delivery, Error> {
-    settle::end_hold(store, section, stripe, (lock, List::Locks))?;
-    let Some(record) = locked(store, section.view(), stripe, lock) else {
+    settle::end_hold(store, section, partition, (lock, List::Locks))?;
+    let Some(record) = locked(store, section.view(), partition, lock) else {
         return Ok(Delivery::default());
     };
     let kinds = kinds_of(store, section.view(), record.header)?;
     if count_down(section, record) != 0 {
         // One whose own lock is the last one left may take it now: it watches.
-        return deliver::tell_watchers(store, section, stripe, record.reference, kinds.as_slice());
+        return deliver::tell_watchers(
+            store,
+            section,
+            partition,
+            record.reference,
+            kinds.as_slice(),
+        );
     }
     section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
     if clock::is_past(lease_end_ms(section.view(), record)) {
-        // It is there no more (rule L1), and goes when somebody next enters its stripe on time.
+        // It is there no more (rule L1), and goes when somebody next enters its partition on time.
         return Ok(Delivery::default());
     }
-    deliver::offer(store, section, stripe, record.reference, kinds.as_slice())
+    deliver::offer(store, section, partition, record.reference, kinds.as_slice())
 }
 
 /// Frees the block of a lock that was taken off its tuple.
@@ -178,19 +184,19 @@ pub(crate) fn free_lock(
 ) -> Result<(), Error> {
     step::begin(section)?;
     section.focus(place.scope);
-    let stripe = Stripe::of_scope(section.view(), place.scope);
-    links::free_record(store, section, stripe, place.reference)
+    let partition = Partition::of_scope(section.view(), place.scope);
+    links::free_record(store, section, partition, place.reference)
 }
 
 /// The tuple that a lock is on; `None` if its lease has ended, or was cancelled.
 pub(crate) fn locked<'m>(
     store: &Store,
     view: &View<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     lock: Record<'m>,
 ) -> Option<Record<'m>> {
     let reference = u32::try_from(lock.header.load64(TUPLE)).ok()?;
-    if !blocks::begins_at(view, &store.layout, stripe, reference) {
+    if !blocks::begins_at(view, &store.layout, partition, reference) {
         return None;
     }
     let block = blocks::start(view, reference);
@@ -204,10 +210,10 @@ pub(crate) fn release_lock(store: &Store, place: Place) -> Result<(), Error> {
     keep::keep_time_for_wide(store)?;
     let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
-        let stripe = Stripe::of_scope(section.view(), place.scope);
+        let partition = Partition::of_scope(section.view(), place.scope);
         let delivery = match settle::held_at(store, section.view(), place, List::Locks) {
             Some((lock, fence)) if fence == place.fence => {
-                unlock(store, &mut section, stripe, lock)?
+                unlock(store, &mut section, partition, lock)?
             }
             _ => Delivery::default(),
         };
@@ -248,16 +254,16 @@ pub(crate) fn only_locked<'m>(store: &Store, view: &View<'m>, lock: &Lock) -> Op
 pub(crate) fn take_locked<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
-    stripe: Stripe<'m>,
+    partition: Partition<'m>,
     (lock, record): (&Lock, Record<'m>),
     term: Term,
 ) -> Result<Enlisted, Error> {
     let block = record::at(section.view(), lock.place.reference);
-    settle::end_hold(store, section, stripe, (block, List::Locks))?;
+    settle::end_hold(store, section, partition, (block, List::Locks))?;
     count_down(section, record);
     section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
     step::begin(section)?;
-    let taken = hold::enlist(store, section, stripe, Hit { record, place: None }, term)?;
+    let taken = hold::enlist(store, section, partition, Hit { record, place: None }, term)?;
     Ok(Enlisted { was_locked: true, ..taken })
 }
 
@@ -280,8 +286,8 @@ pub(crate) fn hide_again(
 /// The tuple that an own lock is on, if both are there.
 fn own_locked<'m>(store: &Store, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
     let (block, fence) = settle::held_at(store, view, lock.place, List::Locks)?;
-    let stripe = Stripe::of_scope(view, lock.place.scope);
-    if fence == lock.place.fence { locked(store, view, stripe, block) } else { None }
+    let partition = Partition::of_scope(view, lock.place.scope);
+    if fence == lock.place.fence { locked(store, view, partition, block) } else { None }
 }
 
 /// The number of the tuple that a lock is on: how old it is.

@@ -3,7 +3,7 @@
 //! A transaction's puts stay in its process until it commits ([`own`]). Its takes ([`take`]) are held in the space, in
 //! no list that a search goes through ([`hold`]). Its reads get a lock that all others' takes pass over ([`lock`]).
 //! Takes and reads carry a timer, the end of the transaction's lease, and the process that has them, so that they come
-//! back by themselves. Nothing is locked while the caller computes. A commit locks every stripe concerned, checks that
+//! back by themselves. Nothing is locked while the caller computes. A commit locks every partition concerned, checks that
 //! all tuples are still held, and changes everything in one step ([`commit`]).
 
 mod commit;

@@ -15,8 +15,8 @@ use crate::operations::targets::{Patterns, TupleCopy};
 use crate::protocols::transaction::Few;
 use crate::store::incoming::Incoming;
 use crate::store::key::{Key, tag_of_fields};
+use crate::store::partition::INDEXES_MAX;
 use crate::store::registry::Kinds;
-use crate::store::stripe::INDEXES_MAX;
 
 /// Of so many tuples, a look at all of them costs less than an index.
 const SCANNED_MAX: usize = 16;

@@ -14,7 +14,7 @@ use crate::protocols::transaction::hold::{self, Enlisted, Hold};
 use crate::protocols::transaction::lock::{self, Lock, Locks};
 use crate::protocols::transaction::own::Own;
 use crate::protocols::transaction::{Few, Term};
-use crate::store::stripe::Stripe;
+use crate::store::partition::Partition;
 use crate::store::{record, step};
 use crate::time::list::{List, Place};
 use crate::waiters::events::{EventKind, Happening};
@@ -119,11 +119,11 @@ impl Part {
     ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
         let (engine, locks) = (&self.engine, &self.locks);
         let how = (order, Purpose::Read, Clock::BeforeSearch);
-        at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
+        at_match::at_match(engine, template, how, |section, partition, hit, kinds| {
             let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
-            let lock = match locks.on(stripe.scope(), hit.record) {
+            let lock = match locks.on(partition.scope(), hit.record) {
                 Some(_) => None,
-                None => Some(lock::lock(engine, section, stripe, hit.record, term)?),
+                None => Some(lock::lock(engine, section, partition, hit.record, term)?),
             };
             Ok((copy, lock))
         })
@@ -144,11 +144,11 @@ impl Part {
             for found in found {
                 copies.push(found.copy(section));
                 step::begin(section)?;
-                let stripe = Stripe::of_shape(section.view(), found.target.shape);
-                section.focus(stripe.scope());
+                let partition = Partition::of_shape(section.view(), found.target.shape);
+                section.focus(partition.scope());
                 let record = record::at(section.view(), found.reference);
-                if locks.on(stripe.scope(), record).is_none() {
-                    got.push(lock::lock(engine, section, stripe, record, term)?);
+                if locks.on(partition.scope(), record).is_none() {
+                    got.push(lock::lock(engine, section, partition, record, term)?);
                 }
             }
             Ok((copies, got))

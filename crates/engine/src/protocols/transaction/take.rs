@@ -14,9 +14,9 @@ use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::protocols::transaction::lock::{self, Lock, Locks};
 use crate::protocols::transaction::own::{Number, is_beaten};
 use crate::protocols::transaction::part::Part;
+use crate::store::partition::{self, Partition};
 use crate::store::record::{self, Record};
 use crate::store::registry::Kinds;
-use crate::store::stripe::{self, Stripe};
 use crate::store::{Store, step};
 use crate::time::list::List;
 
@@ -43,9 +43,9 @@ impl Part {
         if self.locks.is_empty() {
             let engine: &Store = &self.engine;
             let how = (order, Purpose::Take, Clock::BeforeSearch);
-            return at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
+            return at_match::at_match(engine, template, how, |section, partition, hit, kinds| {
                 let is_copied = copy.fill_short(section.view(), hit.record, kinds);
-                Ok((hold::enlist(engine, section, stripe, hit, term)?, is_copied))
+                Ok((hold::enlist(engine, section, partition, hit, term)?, is_copied))
             });
         }
         // By all other orders, what it has put itself comes after all that is in the space, or has won before.
@@ -73,7 +73,7 @@ impl Part {
         let (engine, locks): (&Engine, _) = (&self.engine, &self.locks);
         let rival = rival.map(|number| self.own.get(number).view());
         let how = (order, Purpose::Read, Clock::BeforeSearch);
-        at_match::at_match(engine, template, how, |section, stripe, hit, kinds| {
+        at_match::at_match(engine, template, how, |section, partition, hit, kinds| {
             let record = hit.record;
             if let Some(own) = &rival {
                 let copy = TupleCopy::new(section.view(), record.reference, *kinds);
@@ -84,19 +84,19 @@ impl Part {
             if !Purpose::Take.passes_over(record.header) {
                 let is_copied = copy.fill_short(section.view(), record, kinds);
                 return Ok(First::Taken(
-                    hold::enlist(engine, section, stripe, hit, term)?,
+                    hold::enlist(engine, section, partition, hit, term)?,
                     is_copied,
                     None,
                 ));
             }
-            let lock = locks.on(stripe.scope(), record);
+            let lock = locks.on(partition.scope(), record);
             let Some(lock) =
                 lock.filter(|lock| lock::only_locked(engine, section.view(), lock).is_some())
             else {
                 return Ok(First::Passed);
             };
             let is_copied = copy.fill_short(section.view(), record, kinds);
-            let taken = lock::take_locked(engine, section, stripe, (lock, record), term)?;
+            let taken = lock::take_locked(engine, section, partition, (lock, record), term)?;
             // Frees last: a block that this section frees must not be filled in it again.
             lock::free_lock(engine, section, lock.place)?;
             Ok(First::Taken(taken, is_copied, Some(*lock)))
@@ -161,26 +161,26 @@ fn take_at_once<C>(
 ) -> Result<Vec<(Enlisted, C)>, Error> {
     let done = bulk::at_one_moment(store, template, Purpose::Take, |section, targets| {
         let is_here = |lock: &&Lock| {
-            targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
+            targets.iter().any(|one| partition::scope_of(one.shape) == lock.place.scope)
         };
         let mut shown = lock::show_own(store, section, locks.all().filter(is_here))?;
         let (mut taken, mut turned) = (Vec::new(), Vec::new());
         for (number, reference) in choose(section, targets) {
             let target = &targets[number];
             step::begin(section)?;
-            let stripe = Stripe::of_shape(section.view(), target.shape);
-            section.focus(stripe.scope());
+            let partition = Partition::of_shape(section.view(), target.shape);
+            section.focus(partition.scope());
             let record = record::at(section.view(), reference);
             let copied = copying(section.view(), record, &target.kinds);
             // The lock may be gone with the transaction's time, and its block another's.
-            let lock = locks.on(stripe.scope(), record);
+            let lock = locks.on(partition.scope(), record);
             let lock = lock.filter(|lock| hold::is_held(store, section, lock.place, List::Locks));
             let enlisted = if let Some(lock) = lock {
                 shown.retain(|other| other.key() != lock.key());
                 turned.push(*lock);
-                lock::take_locked(store, section, stripe, (lock, record), term)?
+                lock::take_locked(store, section, partition, (lock, record), term)?
             } else {
-                hold::enlist(store, section, stripe, Hit { record, place: None }, term)?
+                hold::enlist(store, section, partition, Hit { record, place: None }, term)?
             };
             taken.push((enlisted, copied));
         }

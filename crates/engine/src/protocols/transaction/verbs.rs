@@ -62,19 +62,19 @@ impl Transaction {
         self.parts.get(at).is_some_and(|part| !part.locks.is_empty())
     }
 
-    /// Takes a match from space number `at` and gives it to `sink`; `None` if nothing matches that no other
+    /// Takes a match from space number `at` and gives it to `visitor`; `None` if nothing matches that no other
     /// transaction has (rule X4). Of what the transaction has put itself, which is younger than all in the space, only
     /// if nothing else matches, or the order asks for it.
     ///
     /// # Errors
     ///
-    /// [`Error::Aborted`] if the lease has ended. What `sink` says: then the tuple is back, as it was.
+    /// [`Error::Aborted`] if the lease has ended. What `visitor` says: then the tuple is back, as it was.
     pub fn try_take<R, E: From<Error>>(
         &mut self,
         at: usize,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_open()?;
         let own = self.own_match(at, template, order);
@@ -82,13 +82,13 @@ impl Transaction {
             let mut copy = TupleBuffer::new();
             let into = (self.term, &mut copy);
             if let Some(taken) = self.parts[at].take(template, (order, own), into)? {
-                return self.pour_held(at, (taken, &mut copy), (order, own), sink).map(Some);
+                return self.pour_held(at, (taken, &mut copy), (order, own), visitor).map(Some);
             }
         }
-        own.map(|number| self.pour_own(at, number, sink)).transpose()
+        own.map(|number| self.pour_own(at, number, visitor)).transpose()
     }
 
-    /// Copies a match in space number `at` for `sink`, and locks it; `None` if nothing matches.
+    /// Copies a match in space number `at` for `visitor`, and locks it; `None` if nothing matches.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Transaction {
         at: usize,
         template: &[TemplateRef<'_>],
         order: Order,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_open()?;
         let own = self.own_match(at, template, order);
@@ -110,14 +110,14 @@ impl Transaction {
                     .is_some_and(|own| is_beaten(&copy.view(), &part.own.get(own).view(), order));
                 let locks = Vec::from_iter(lock);
                 if !is_own_better {
-                    let result = sink(copy.view());
+                    let result = visitor(copy.view());
                     part.keep(locks, result.is_ok())?;
                     return result.map(Some);
                 }
                 part.keep(locks, false)?;
             }
         }
-        own.map(|own| sink(part.own.get(own).view())).transpose()
+        own.map(|own| visitor(part.own.get(own).view())).transpose()
     }
 
     /// Takes the matches of one moment from space number `at`, up to `limit`: the oldest of each shape first, then
@@ -125,15 +125,15 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// As [`Transaction::try_take`]: if `sink` fails, all of them are back.
+    /// As [`Transaction::try_take`]: if `visitor` fails, all of them are back.
     pub fn take_all<R, E: From<Error>>(
         &mut self,
         at: usize,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let taken = self.try_take_many(at, template, (0, limit.unwrap_or(usize::MAX)), sink)?;
+        let taken = self.try_take_many(at, template, (0, limit.unwrap_or(usize::MAX)), visitor)?;
         Ok(taken.unwrap_or_default())
     }
 
@@ -148,7 +148,7 @@ impl Transaction {
         at: usize,
         template: &[TemplateRef<'_>],
         (at_least, at_most): (usize, usize),
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         self.require_open()?;
         let own = self.parts[at].own.matches(template);
@@ -169,10 +169,11 @@ impl Transaction {
                 if copy.is_none() && !hold::copy_enlisted(&part.engine, one.hold, &mut buffer)? {
                     return Ok(None);
                 }
-                results.push(sink(copy.as_ref().map_or_else(|| buffer.view(), TupleCopy::view))?);
+                results
+                    .push(visitor(copy.as_ref().map_or_else(|| buffer.view(), TupleCopy::view))?);
             }
             for number in own {
-                results.push(sink(part.own.get(*number).view())?);
+                results.push(visitor(part.own.get(*number).view())?);
             }
             Ok(Some(results))
         };
@@ -216,7 +217,7 @@ impl Transaction {
         at: usize,
         template: &[TemplateRef<'_>],
         limit: Option<usize>,
-        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+        mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         self.require_open()?;
         let limit = limit.unwrap_or(usize::MAX);
@@ -225,7 +226,7 @@ impl Transaction {
         let own = part.own.matches(template);
         let own = own.iter().map(|number| part.own.get(*number));
         let all = copies.iter().chain(own).take(limit);
-        let results: Result<Vec<R>, E> = all.map(|copy| sink(copy.view())).collect();
+        let results: Result<Vec<R>, E> = all.map(|copy| visitor(copy.view())).collect();
         part.keep(locks, results.is_ok())?;
         results
     }
@@ -272,15 +273,15 @@ impl Transaction {
         &mut self,
         at: usize,
         waiter: Waiter,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         self.require_open()?;
         let mut copy = TupleBuffer::new();
         match waiter.finish_enlisted(self.term, &mut copy)? {
             Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
-            Outcome::Done(taken) => {
-                self.pour_held(at, (taken, &mut copy), (Order::Fifo, None), sink).map(Outcome::Done)
-            }
+            Outcome::Done(taken) => self
+                .pour_held(at, (taken, &mut copy), (Order::Fifo, None), visitor)
+                .map(Outcome::Done),
         }
     }
 
@@ -295,14 +296,14 @@ impl Transaction {
         part.own.pick(template, order, random)
     }
 
-    /// Gives what was taken from the space to `sink`, by way of `copy`, unless it was copied there; or what the transaction
+    /// Gives what was taken from the space to `visitor`, by way of `copy`, unless it was copied there; or what the transaction
     /// has put itself, if the order asks for that rather.
     fn pour_held<R, E: From<Error>>(
         &mut self,
         at: usize,
         ((taken, is_copied), copy): ((Enlisted, bool), &mut TupleBuffer),
         (order, own): (Order, Option<Number>),
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let part = &mut self.parts[at];
         let is_whole = is_copied
@@ -319,9 +320,9 @@ impl Transaction {
         let view = copy.view();
         if let Some(own) = own.filter(|own| is_beaten(&view, &part.own.get(*own).view(), order)) {
             self.put_back(at, &[taken])?;
-            return self.pour_own(at, own, sink);
+            return self.pour_own(at, own, visitor);
         }
-        match sink(view) {
+        match visitor(view) {
             Ok(result) => {
                 part.holds.push(taken.hold);
                 Ok(result)
@@ -333,15 +334,15 @@ impl Transaction {
         }
     }
 
-    /// Gives what the transaction has put itself to `sink`, and forgets it.
+    /// Gives what the transaction has put itself to `visitor`, and forgets it.
     fn pour_own<R, E: From<Error>>(
         &mut self,
         at: usize,
         number: Number,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let own = &mut self.parts[at].own;
-        let result = sink(own.get(number).view())?;
+        let result = visitor(own.get(number).view())?;
         own.remove(number);
         Ok(result)
     }

@@ -141,8 +141,8 @@ fn what_is_there_is_told_beside_a_process_that_is_stopped_over_it_o3() {
     let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
     let claim =
         engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap();
-    let stripe = crate::store::stripe::scope_of(0);
-    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let partition = crate::store::partition::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, partition).unwrap());
     let present = engine.shapes_present().unwrap();
     assert_eq!(present.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1]);
     assert_eq!(engine.count_unseen().unwrap(), 1, "it is claimed");
@@ -163,8 +163,8 @@ fn what_is_beside_a_process_that_is_stopped_over_it_is_renewed_later_k2_l2() {
     let (claim, ()) =
         engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap();
     let renewal = claim.renewal();
-    let stripe = crate::store::stripe::scope_of(0);
-    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let partition = crate::store::partition::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, partition).unwrap());
     assert!(!renewal.try_prolong(length).unwrap());
     assert!(!engine.try_prolong(&lease, length).unwrap());
     inside.kill();
@@ -201,8 +201,8 @@ fn a_place_in_line_that_could_not_be_left_is_left_later_t5() {
     engine.put(&TUPLE).unwrap();
     assert_eq!(try_take(&engine).unwrap(), Some(()));
     let waiter = engine.waiter(&template, Want::Take).unwrap();
-    let stripe = crate::store::stripe::scope_of(0);
-    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let partition = crate::store::partition::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, partition).unwrap());
     let stopped = inside.pid();
     let refused = waiter.give_up().unwrap_err();
     let named = matches!(&refused, Error::Memory(why) if **why == tupelo_shm::Error::Stalled { pid: stopped });
@@ -222,8 +222,8 @@ fn who_keeps_the_time_does_not_wait_for_who_is_stopped_where_something_is_due_t6
     engine.put_leased(&TUPLE, &at_once).unwrap();
     let elsewhere = [PatternRef::Actual(Field::Str("elsewhere"))];
     let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
-    let stripe = crate::store::stripe::scope_of(0);
-    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let partition = crate::store::partition::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, partition).unwrap());
     while !crate::waiters::keep::anything_is_due(&engine) {
         std::thread::yield_now();
     }
@@ -266,16 +266,16 @@ fn what_the_dead_held_may_be_dropped_and_its_lease_cancelled_l5() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() {
+fn who_dies_getting_a_node_while_others_are_cleaned_up_leaves_it_free_once_c1() {
     use tupelo_crashtest::{Experiment, Region, Script, kill_this_process};
 
-    use crate::waiters::{self, OWNER, cells};
+    use crate::waiters::{self, OWNER, nodes};
 
     let engine = shared();
     engine.put(&TUPLE).unwrap();
-    crate::waiters::cells::free_cell(
+    crate::waiters::nodes::free_node(
         &engine,
-        crate::recovery::cell_memory::claim_cell(&engine).unwrap(),
+        crate::recovery::node_memory::claim_node(&engine).unwrap(),
     )
     .unwrap();
 
@@ -283,25 +283,25 @@ fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() 
         || engine.memory.thread().map(|_| ()).unwrap(),
         |()| crate::recovery::sweep::settle_all(&engine).unwrap(),
     );
-    // Killed inside of its section, in which the cell is its own already.
-    let gets_cell = Script::new(
+    // Killed inside of its section, in which the wait node is its own already.
+    let gets_node = Script::new(
         || {
-            let mut section = Section::enter(&engine.memory, head::CELLS_SCOPE).unwrap();
-            let (line, owner) = (cells::line(&section), section.thread().participant() + 1);
-            let cell = waiters::cell(section.view(), line.load(cells::FIRST_FREE));
-            section.set(cell, OWNER, owner);
+            let mut section = Section::enter(&engine.memory, head::NODES_SCOPE).unwrap();
+            let (line, owner) = (nodes::line(&section), section.thread().participant() + 1);
+            let node = waiters::node(section.view(), line.load(nodes::FIRST_FREE));
+            section.set(node, OWNER, owner);
             section
         },
         |_| kill_this_process(),
     );
     let experiment = Experiment::new(Region::of(engine.segment().mapping())).with_kills(400);
-    let summary = experiment.interrupt_at_every_instruction(&sweeper, &gets_cell, |_| {
+    let summary = experiment.interrupt_at_every_instruction(&sweeper, &gets_node, |_| {
         crate::recovery::sweep::settle_all(&engine).unwrap();
         engine.check().unwrap();
-        let mut cells =
-            [(); 3].map(|()| crate::recovery::cell_memory::claim_cell(&engine).unwrap());
-        cells.sort_unstable();
-        assert!(cells.windows(2).all(|pair| pair[0] != pair[1]), "twice free: {cells:?}");
+        let mut nodes =
+            [(); 3].map(|()| crate::recovery::node_memory::claim_node(&engine).unwrap());
+        nodes.sort_unstable();
+        assert!(nodes.windows(2).all(|pair| pair[0] != pair[1]), "twice free: {nodes:?}");
     });
     assert!(summary.interruptions > 100, "{summary:?}");
 }
@@ -337,13 +337,13 @@ fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
     let template = [TemplateRef::new(&patterns)];
     let is_taken = shared_words(1);
     let killed = fork(|| {
-        let sink = |_: tupelo_tuple::TupleView<'_>| -> Result<(), Error> {
+        let visitor = |_: tupelo_tuple::TupleView<'_>| -> Result<(), Error> {
             is_taken[0].store(1, Ordering::SeqCst);
             loop {
                 std::thread::park();
             }
         };
-        engine.try_take(&template, Order::Fifo, sink).unwrap();
+        engine.try_take(&template, Order::Fifo, visitor).unwrap();
     });
     while is_taken[0].load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
@@ -353,7 +353,7 @@ fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
     let sweeper = stays_after(|| {
         let (slot, _) = engine.memory.dead_slots()[0];
         let mut section =
-            Section::enter(&engine.memory, crate::store::stripe::scope_of(0)).unwrap();
+            Section::enter(&engine.memory, crate::store::partition::scope_of(0)).unwrap();
         section.set(slot, tupelo_shm::ENGINE_WORDS, 0);
         section
     });
@@ -371,11 +371,11 @@ fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
     engine.put(&[Field::Bytes(&bytes)]).unwrap();
     let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
     let template = [TemplateRef::new(&patterns)];
-    let stripe = crate::store::stripe::scope_of(0);
+    let partition = crate::store::partition::scope_of(0);
     let mut inside = None;
     let refused = engine.try_take(&template, Order::Fifo, |_| {
         // The tuple is in this thread's hands.
-        inside = Some(stays_after(|| Section::enter(&engine.memory, stripe).unwrap()));
+        inside = Some(stays_after(|| Section::enter(&engine.memory, partition).unwrap()));
         Ok::<_, Error>(())
     });
     let inside = inside.unwrap();
@@ -409,15 +409,15 @@ fn memory_is_looked_for_past_one_who_was_stopped_where_the_dead_held_something_b
     });
     crate::testing::fill(&engine);
     claims.kill();
-    let stripe = crate::store::stripe::scope_of(0);
-    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let partition = crate::store::partition::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, partition).unwrap());
     let committed =
         crate::store::arena::line(&engine.memory.view()).load(crate::store::arena::COMMITTED);
     let need = Need::Extents { count: 1, end: engine.layout.extents_max, committed };
     let refused =
         crate::recovery::provide::provide_late(&engine, need, Gathering::PassesOver).unwrap_err();
     assert!(matches!(refused, Error::SpaceFull(_)), "{refused:?}");
-    assert!(!engine.memory.is_waited_for(stripe));
+    assert!(!engine.memory.is_waited_for(partition));
     inside.kill();
     assert_eq!(try_take(&engine).unwrap(), Some(()));
 }
@@ -439,8 +439,8 @@ fn a_word_of_who_had_a_large_tuple_is_free_only_when_that_is_certain_c1() {
         let settles = Script::new(
             || engine.memory.thread().map(|_| ()).unwrap(),
             |()| {
-                crate::recovery::sweep::settle_flight(&engine, (slot, word), || {
-                    crate::store::flight::named(slot, word)
+                crate::recovery::sweep::settle_in_flight(&engine, (slot, word), || {
+                    crate::store::in_flight::named(slot, word)
                 })
                 .unwrap();
             },
@@ -449,7 +449,7 @@ fn a_word_of_who_had_a_large_tuple_is_free_only_when_that_is_certain_c1() {
         let summary = experiment.kill_at_every_instruction(&settles, |_| {
             let was_free = slot.load(word) == 0;
             crate::recovery::sweep::settle_all(&engine).unwrap();
-            drop(Section::enter(&engine.memory, crate::store::stripe::scope_of(0)).unwrap());
+            drop(Section::enter(&engine.memory, crate::store::partition::scope_of(0)).unwrap());
             assert!(!was_free || slot.load(word) == 0, "it names what another has by now");
         });
         assert!(summary.kills > 100, "{summary:?}");
@@ -474,7 +474,9 @@ fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
     let waiter = engine.waiter(&template, Want::Take).unwrap();
     engine.renew(&lease, Some(Duration::from_millis(1))).unwrap();
     let view = engine.memory.view();
-    while !crate::store::stripe::is_behind(crate::store::stripe::Stripe::of_shape(&view, 0)) {
+    while !crate::store::partition::is_behind(crate::store::partition::Partition::of_shape(
+        &view, 0,
+    )) {
         std::thread::sleep(Duration::from_millis(1));
     }
     // Nobody has been there since.
@@ -495,11 +497,11 @@ fn who_is_blocked_gets_the_oldest_of_what_the_dead_held_t2_l5() {
         for number in [5, 2, 6, 1, 4, 3] {
             let patterns = [PatternRef::Actual(Field::Int(number))];
             let template = [TemplateRef::new(&patterns)];
-            let sink = |_: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
+            let visitor = |_: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
             let is_there = if number % 2 == 0 {
-                transaction.try_read(0, &template, Order::Fifo, sink).unwrap()
+                transaction.try_read(0, &template, Order::Fifo, visitor).unwrap()
             } else {
-                transaction.try_take(0, &template, Order::Fifo, sink).unwrap()
+                transaction.try_take(0, &template, Order::Fifo, visitor).unwrap()
             };
             assert_eq!(is_there, Some(()));
         }

@@ -10,8 +10,8 @@ use tupelo_tuple::{Field, TupleRef};
 
 use crate::base::clock::TIME_MS_MAX;
 use crate::base::terms::LeaseTerms;
+use crate::store::partition::Partition;
 use crate::store::step;
-use crate::store::stripe::Stripe;
 use crate::time::wheel::{
     DIGIT_BITS, LEVELS, SLOTS, arm, armed, disarm, due_ms, ensure, pop, slot_for,
 };
@@ -83,23 +83,23 @@ impl Expected {
 /// A wheel, and what it should be.
 struct Pair<'e> {
     engine: &'e Engine,
-    stripe: Stripe<'e>,
+    partition: Partition<'e>,
     expected: Expected,
 }
 
 impl<'e> Pair<'e> {
     /// A wheel that is new at `time_ms`.
-    fn new(engine: &'e Engine, stripe: Stripe<'e>, time_ms: u64) -> Self {
-        let pair = Self { engine, stripe, expected: Expected::at(time_ms) };
+    fn new(engine: &'e Engine, partition: Partition<'e>, time_ms: u64) -> Self {
+        let pair = Self { engine, partition, expected: Expected::at(time_ms) };
         let mut section = pair.enter();
-        ensure(&mut section, &engine.layout, stripe, || time_ms).unwrap();
+        ensure(&mut section, &engine.layout, partition, || time_ms).unwrap();
         section.commit().unwrap();
         pair
     }
 
     fn enter(&self) -> Section<'e> {
         // Not on the engine's own time, which is another.
-        Section::enter(&self.engine.memory, self.stripe.scope()).unwrap()
+        Section::enter(&self.engine.memory, self.partition.scope()).unwrap()
     }
 
     fn arm(&mut self, reference: u32, due_ms: u64, is_undone: bool) {
@@ -107,7 +107,7 @@ impl<'e> Pair<'e> {
             return;
         }
         let mut section = self.enter();
-        arm(self.engine, &mut section, self.stripe, reference, due_ms).unwrap();
+        arm(self.engine, &mut section, self.partition, reference, due_ms).unwrap();
         if !is_undone {
             section.commit().unwrap();
             self.expected.arm(reference, due_ms);
@@ -116,7 +116,7 @@ impl<'e> Pair<'e> {
 
     fn disarm(&mut self, reference: u32, is_undone: bool) {
         let mut section = self.enter();
-        disarm(&mut section, self.stripe, reference);
+        disarm(&mut section, self.partition, reference);
         if !is_undone {
             section.commit().unwrap();
             self.expected.disarm(reference);
@@ -128,13 +128,13 @@ impl<'e> Pair<'e> {
         if is_undone {
             let mut section = self.enter();
             // As far as the log goes: what is undone can not be committed in between.
-            let _ = pop(&mut section, self.stripe, now_ms, |section| step::begin(section));
+            let _ = pop(&mut section, self.partition, now_ms, |section| step::begin(section));
             return;
         }
         let mut section = self.enter();
         let mut fired = Vec::new();
         while let Some(reference) =
-            pop(&mut section, self.stripe, now_ms, step::commit_if_full).unwrap()
+            pop(&mut section, self.partition, now_ms, step::commit_if_full).unwrap()
         {
             assert_eq!(
                 Some(&due_ms(section.view(), reference)),
@@ -163,8 +163,8 @@ fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
     for _ in 0..ROUNDS {
         let engine = engine();
         let (shape, records) = records(&engine);
-        let stripe = Stripe::of_shape(&engine.memory.view(), shape);
-        let mut pair = Pair::new(&engine, stripe, length_ms(&mut random));
+        let partition = Partition::of_shape(&engine.memory.view(), shape);
+        let mut pair = Pair::new(&engine, partition, length_ms(&mut random));
         for _ in 0..STEPS {
             let reference = records[random.usize(..records.len())];
             let (time_ms, is_undone) = (pair.expected.time_ms, random.u64(..8) == 0);
@@ -178,7 +178,7 @@ fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
                 5 => pair.disarm(reference, is_undone),
                 _ => pair.advance(time_ms + length_ms(&mut random) / 8, is_undone),
             }
-            let found = armed(&engine.memory.view(), stripe).unwrap();
+            let found = armed(&engine.memory.view(), partition).unwrap();
             assert_eq!(found, pair.expected.due_ms, "at {} ms", pair.expected.time_ms);
         }
     }
@@ -189,15 +189,15 @@ fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
 fn a_wheel_goes_round_at_the_end_of_its_range() {
     let engine = engine();
     let (shape, records) = records(&engine);
-    let stripe = Stripe::of_shape(&engine.memory.view(), shape);
+    let partition = Partition::of_shape(&engine.memory.view(), shape);
     let end_ms = 1 << (DIGIT_BITS * LEVELS);
-    let mut pair = Pair::new(&engine, stripe, end_ms - 70);
+    let mut pair = Pair::new(&engine, partition, end_ms - 70);
     for (&reference, after_ms) in records.iter().zip([1, 69, 70, 71, 200, 1 << 20, TIME_MS_MAX]) {
         pair.arm(reference, end_ms - 70 + after_ms, false);
     }
     for time_ms in [end_ms - 1, end_ms, end_ms + 150, end_ms + TIME_MS_MAX] {
         pair.advance(time_ms, false);
-        assert_eq!(armed(&engine.memory.view(), stripe).unwrap(), pair.expected.due_ms);
+        assert_eq!(armed(&engine.memory.view(), partition).unwrap(), pair.expected.due_ms);
     }
     assert!(pair.expected.armed.is_empty());
 }
@@ -207,18 +207,18 @@ fn a_wheel_whose_time_is_damaged_has_a_place_for_every_timer_c5() {
     for time_ms in [u64::MAX, u64::MAX - 1, u64::MAX - TIME_MS_MAX + 1, u64::MAX / 2] {
         let engine = engine();
         let (shape, records) = records(&engine);
-        let stripe = Stripe::of_shape(&engine.memory.view(), shape);
-        let pair = Pair::new(&engine, stripe, time_ms);
+        let partition = Partition::of_shape(&engine.memory.view(), shape);
+        let pair = Pair::new(&engine, partition, time_ms);
         for (&reference, due_ms) in records.iter().zip([0, 1, time_ms, u64::MAX]) {
             assert!(slot_for(time_ms, due_ms) < LEVELS * SLOTS);
             let mut section = pair.enter();
-            arm(&engine, &mut section, stripe, reference, due_ms).unwrap();
+            arm(&engine, &mut section, partition, reference, due_ms).unwrap();
             section.commit().unwrap();
         }
         let mut section = pair.enter();
         // Whatever it says is due, or that it can not be: it ends.
         for _ in 0..4 {
-            let _ = pop(&mut section, stripe, time_ms, |section| step::begin(section));
+            let _ = pop(&mut section, partition, time_ms, |section| step::begin(section));
         }
     }
 }

@@ -5,13 +5,13 @@ use tupelo_tuple::TupleRef;
 
 use crate::base::error::Error;
 use crate::base::layout::head;
+use crate::store::partition::Partition;
 use crate::store::registry::Kinds;
-use crate::store::stripe::Stripe;
 use crate::store::{self, Store, record, step};
 use crate::waiters::events::EventKind;
 use crate::waiters::events::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::waiters::stored::Candidate;
-use crate::waiters::{Cell, HEARS, LINKED, STATE, cell, deliver, wake};
+use crate::waiters::{HEARS, LINKED, STATE, WaitNode, deliver, node, wake};
 
 /// Subscriptions that match a tuple: as a rule one, for which nothing is allocated.
 #[derive(Default)]
@@ -36,8 +36,8 @@ impl Listeners {
 
 /// Whether a subscription hears of this.
 #[inline]
-pub(crate) fn hears(cell: Cell<'_>, bit: u32) -> bool {
-    cell.load(HEARS) & bit != 0
+pub(crate) fn hears(node: WaitNode<'_>, bit: u32) -> bool {
+    node.load(HEARS) & bit != 0
 }
 
 /// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
@@ -57,9 +57,9 @@ pub(crate) fn write_down(
         step::beyond(section, APPEND_WORDS)?;
         // Else room that it lacks could not be made, and this would begin anew for ever.
         deliver::require_in_line(store, section.view(), number)?;
-        let cell = cell(section.view(), number);
-        let Some(ring) = Ring::of(section.view(), cell) else { continue };
-        let scope = scope_of(cell);
+        let node = node(section.view(), number);
+        let Some(ring) = Ring::of(section.view(), node) else { continue };
+        let scope = scope_of(node);
         if !section.holds(scope) {
             return Err(store::damaged(store, "a subscription is in line elsewhere than it says"));
         }
@@ -79,20 +79,20 @@ pub(crate) fn write_down(
 pub(crate) fn finish_heard<'m>(
     store: &'m Store,
     mut section: Section<'m>,
-    (stripe, reference): (Stripe<'m>, u32),
+    (partition, reference): (Partition<'m>, u32),
     TupleRef { fields, class }: TupleRef<'_>,
 ) -> Result<(), Error> {
     let mut kinds = Kinds::new();
     kinds.read(fields, |_| ());
     let record = Candidate { reference, kinds: kinds.as_slice(), class };
     let (mut listeners, mut wakes) = (Listeners::default(), Vec::new());
-    let cares = |cell: Cell<'_>| hears(cell, EventKind::Put.bit());
+    let cares = |node: WaitNode<'_>| hears(node, EventKind::Put.bit());
     let view = section.view();
-    deliver::each_filed(store, view, stripe, (record, fields), cares, |number| {
+    deliver::each_filed(store, view, partition, (record, fields), cares, |number| {
         listeners.add(number);
     });
     if section.holds(head::WIDE_SCOPE) {
-        deliver::each_wide(store, view, stripe, record, cares, |number| listeners.add(number));
+        deliver::each_wide(store, view, partition, record, cares, |number| listeners.add(number));
     }
     write_down(store, &mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
     section.finish()?;
@@ -106,16 +106,16 @@ pub(crate) fn finish_heard<'m>(
 /// its own: what it overwrites must be nothing that an undo brings back.
 #[cold]
 pub(crate) fn make_event_room(store: &Store, number: u32, bytes: u32) -> Result<(), Error> {
-    let scope = scope_of(cell(&store.memory.view(), number));
+    let scope = scope_of(node(&store.memory.view(), number));
     if scope == 0 {
         return Ok(());
     }
     let mut section = Section::enter(&store.memory, scope)?;
-    let cell = cell(section.view(), number);
+    let node = node(section.view(), number);
     // It may have ended meanwhile, and be another's.
-    if cell.load(STATE) == LINKED
-        && scope_of(cell) == scope
-        && let Some(ring) = Ring::of(section.view(), cell)
+    if node.load(STATE) == LINKED
+        && scope_of(node) == scope
+        && let Some(ring) = Ring::of(section.view(), node)
     {
         ring.make_room(&mut section, bytes)?;
     }

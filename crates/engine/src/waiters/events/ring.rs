@@ -1,7 +1,7 @@
 //! The ring of a subscription: the events that wait for it, oldest first, in memory of its own.
 //!
-//! A run of extents. Its first granule has the ring's words, which belong to the lock that the subscription's cell
-//! is in line under; behind it lie the events, each in one piece, of a multiple of eight bytes:
+//! A run of extents. Its first granule has the ring's words, which belong to the lock that the subscription's wait node
+//! is in line under. Behind it lie the events, each in one piece, of a multiple of eight bytes:
 //!
 //! | bytes | ring | | bytes | event |
 //! |---:|---|-|---:|---|
@@ -25,7 +25,7 @@ use crate::base::error::{Error, Need};
 use crate::store::record::{self, Record};
 use crate::time::wheel::{halves, set64};
 use crate::waiters::events::EventKind;
-use crate::waiters::{Cell, RING, SCOPE};
+use crate::waiters::{RING, SCOPE, WaitNode};
 
 const DATA_BYTES: usize = 0;
 const EVENTS_MAX: usize = 4;
@@ -132,9 +132,9 @@ pub(crate) fn fill(view: &View<'_>, granule: u32, bytes: usize, events_max: u32)
 }
 
 impl<'m> Ring<'m> {
-    /// The ring of a subscription's cell; `None` if it has none, or a damaged one, of which the view knows.
-    pub(crate) fn of(view: &View<'m>, cell: Cell<'_>) -> Option<Self> {
-        let granule = cell.load(RING);
+    /// The ring of a subscription's wait node; `None` if it has none, or a damaged one, of which the view knows.
+    pub(crate) fn of(view: &View<'m>, node: WaitNode<'_>) -> Option<Self> {
+        let granule = node.load(RING);
         if granule == 0 {
             return None;
         }
@@ -201,7 +201,7 @@ impl<'m> Ring<'m> {
         };
         let skips = place != extent.tail && extent.count != 0 && extent.tail != self.bytes;
         if seen.touches(place, size) || skips && seen.touches(extent.tail, 8) {
-            return Err(Need::EventRoom { cell: number, bytes: size }.into());
+            return Err(Need::EventRoom { node: number, bytes: size }.into());
         }
         if skips {
             self.size_word(section.view(), extent.tail).init(BYTES, 0);
@@ -433,9 +433,9 @@ impl<'m> Ring<'m> {
     }
 }
 
-/// Where the lock of a cell's ring is.
-pub(crate) fn scope_of(cell: Cell<'_>) -> u32 {
-    cell.load(SCOPE)
+/// Where the lock of a wait node's ring is.
+pub(crate) fn scope_of(node: WaitNode<'_>) -> u32 {
+    node.load(SCOPE)
 }
 
 const _: () = assert!(SEEN_COUNT + 4 == GRANULE);

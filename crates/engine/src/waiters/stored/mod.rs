@@ -1,4 +1,4 @@
-//! Templates in cells: what a put, perhaps of another process, compares its tuple with.
+//! Templates in wait nodes: what a put, perhaps of another process, compares its tuple with.
 //!
 //! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals. A template
 //! that spans shapes is stored as sets of kinds beside that image ([`sets`]). Both are compared field by field without
@@ -12,7 +12,7 @@ use tupelo_tuple::{
 };
 
 use self::sets::SETS;
-use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
+use super::{FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode};
 use crate::base::layout::EXTENT_BYTES;
 use crate::store::key;
 use crate::store::record::{self, ImageBuffer};
@@ -22,9 +22,9 @@ use crate::store::registry::Kinds;
 pub(crate) const ACTUALS: u32 = 0;
 /// As `ACTUALS`, and some integer is beyond 64 bits.
 const ACTUALS_WIDE: u32 = 1;
-/// The encoding, in the cell.
+/// The encoding, in the wait node.
 pub(crate) const ENCODED: u32 = 2;
-/// The encoding, in extents whose first granule stands in the cell.
+/// The encoding, in extents whose first granule stands in the wait node.
 pub(crate) const ENCODED_APART: u32 = 3;
 
 /// The form is the low byte of its word; above it stands the set of fields that are actuals.
@@ -36,7 +36,11 @@ const _: () = assert!(EXTENT_LEN as usize == EXTENT_BYTES);
 const FIELDS_MAX: usize = 16;
 
 /// Stores `template` as its actuals, if it is of that form and they fit.
-pub(crate) fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
+pub(crate) fn store_actuals(
+    view: &View<'_>,
+    node: WaitNode<'_>,
+    template: &TemplateRef<'_>,
+) -> bool {
     let patterns = template.patterns;
     let simple = |pattern: &PatternRef<'_>| match pattern {
         PatternRef::Actual(_) => true,
@@ -46,11 +50,11 @@ pub(crate) fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &Template
     if template.form != Form::Exact || patterns.len() > FIELDS_MAX || !patterns.iter().all(simple) {
         return false;
     }
-    let at = view.offset_of(cell) + TEMPLATE;
+    let at = view.offset_of(node) + TEMPLATE;
     let Some(size) = write_actuals(view, at, TEMPLATE_INLINE, patterns) else { return false };
-    cell.init(TEMPLATE_BYTES, u32::try_from(size.bytes).unwrap_or(0));
+    node.init(TEMPLATE_BYTES, u32::try_from(size.bytes).unwrap_or(0));
     let form = if size.wide { ACTUALS_WIDE } else { ACTUALS };
-    cell.init(FORM, form | key::mask_of(patterns) << FORM_BITS);
+    node.init(FORM, form | key::mask_of(patterns) << FORM_BITS);
     true
 }
 
@@ -76,9 +80,9 @@ fn write_actuals(
 }
 
 /// The granule of the extents that hold a long template, and its size in bytes.
-pub(crate) fn apart(cell: Cell<'_>) -> Option<(u32, usize)> {
-    (cell.load(FORM) == ENCODED_APART)
-        .then(|| (cell.load(TEMPLATE), cell.load(TEMPLATE_BYTES) as usize))
+pub(crate) fn apart(node: WaitNode<'_>) -> Option<(u32, usize)> {
+    (node.load(FORM) == ENCODED_APART)
+        .then(|| (node.load(TEMPLATE), node.load(TEMPLATE_BYTES) as usize))
 }
 
 /// A record that is compared with templates: its fields have `kinds`.
@@ -90,15 +94,15 @@ pub(crate) struct Candidate<'k> {
     pub(crate) class: Option<&'static Class>,
 }
 
-/// Whether the record matches the template of `cell`.
-pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) -> bool {
+/// Whether the record matches the template of `node`.
+pub(crate) fn matches(view: &View<'_>, node: WaitNode<'_>, record: Candidate<'_>) -> bool {
     let Candidate { reference, kinds, class } = record;
-    let bytes = cell.load(TEMPLATE_BYTES) as usize;
-    match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
+    let bytes = node.load(TEMPLATE_BYTES) as usize;
+    match node.load(FORM) & ((1 << FORM_BITS) - 1) {
         // A template of plain tuples.
         ACTUALS | ACTUALS_WIDE if class.is_some() => false,
         form @ (ACTUALS | ACTUALS_WIDE) => {
-            let (start, mask) = (view.offset_of(cell) + TEMPLATE, cell.load(FORM) >> FORM_BITS);
+            let (start, mask) = (view.offset_of(node) + TEMPLATE, node.load(FORM) >> FORM_BITS);
             if form == ACTUALS
                 && let Some(matches) = matches_in_place(view, start, mask, record)
             {
@@ -109,10 +113,10 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) ->
             let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
             record::matches_actuals(view, reference, &actuals, mask)
         }
-        SETS => sets::matches(view, cell, record),
-        ENCODED => matches_encoded(view, view.offset_of(cell) + TEMPLATE, bytes, record),
+        SETS => sets::matches(view, node, record),
+        ENCODED => matches_encoded(view, view.offset_of(node) + TEMPLATE, bytes, record),
         ENCODED_APART => {
-            let start = cell.load(TEMPLATE) as usize * GRANULE;
+            let start = node.load(TEMPLATE) as usize * GRANULE;
             matches_encoded(view, start, bytes, record)
         }
         _ => {
@@ -174,17 +178,21 @@ fn word(view: &View<'_>, start: usize, index: usize) -> u64 {
     word.load64(0)
 }
 
-/// The template of `cell`, whose lock the caller holds. `kinds` are those of the shape that it selects, if it selects one.
-pub(crate) fn template(view: &View<'_>, cell: Cell<'_>, kinds: Option<&Kinds>) -> Option<Template> {
-    let (bytes, inside) = (cell.load(TEMPLATE_BYTES) as usize, view.offset_of(cell) + TEMPLATE);
+/// The template of `node`, whose lock the caller holds. `kinds` are those of the shape that it selects, if it selects one.
+pub(crate) fn template(
+    view: &View<'_>,
+    node: WaitNode<'_>,
+    kinds: Option<&Kinds>,
+) -> Option<Template> {
+    let (bytes, inside) = (node.load(TEMPLATE_BYTES) as usize, view.offset_of(node) + TEMPLATE);
     let mut buffer = CopyBuffer::new();
-    let form = cell.load(FORM) & ((1 << FORM_BITS) - 1);
+    let form = node.load(FORM) & ((1 << FORM_BITS) - 1);
     let start = match form {
         ENCODED => inside,
-        ENCODED_APART => cell.load(TEMPLATE) as usize * GRANULE,
-        SETS => return sets::template(view, cell),
+        ENCODED_APART => node.load(TEMPLATE) as usize * GRANULE,
+        SETS => return sets::template(view, node),
         _ => {
-            let (kinds, mask) = (kinds?.as_slice(), cell.load(FORM) >> FORM_BITS);
+            let (kinds, mask) = (kinds?.as_slice(), node.load(FORM) >> FORM_BITS);
             let image = buffer.copy(view, inside, bytes.min(TEMPLATE_INLINE));
             let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
             let pattern = |(index, kind): (usize, &Kind)| {
@@ -199,13 +207,13 @@ pub(crate) fn template(view: &View<'_>, cell: Cell<'_>, kinds: Option<&Kinds>) -
     Template::decode(buffer.copy(view, start, bytes)).ok()
 }
 
-/// Whether the template of `cell` could match a record of `kinds`.
-pub(crate) fn may_match(view: &View<'_>, cell: Cell<'_>, kinds: &Kinds) -> bool {
-    let bytes = cell.load(TEMPLATE_BYTES) as usize;
-    let start = match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
-        ENCODED => view.offset_of(cell) + TEMPLATE,
-        ENCODED_APART => cell.load(TEMPLATE) as usize * GRANULE,
-        SETS => return sets::may_match(view, cell, kinds),
+/// Whether the template of `node` could match a record of `kinds`.
+pub(crate) fn may_match(view: &View<'_>, node: WaitNode<'_>, kinds: &Kinds) -> bool {
+    let bytes = node.load(TEMPLATE_BYTES) as usize;
+    let start = match node.load(FORM) & ((1 << FORM_BITS) - 1) {
+        ENCODED => view.offset_of(node) + TEMPLATE,
+        ENCODED_APART => node.load(TEMPLATE) as usize * GRANULE,
+        SETS => return sets::may_match(view, node, kinds),
         // One of a single shape, which this one may be.
         _ => return true,
     };

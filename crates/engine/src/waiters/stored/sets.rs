@@ -1,4 +1,4 @@
-//! Templates that span shapes, in cells: the kinds that each field may have, and the image of the actuals.
+//! Templates that span shapes, in wait nodes: the kinds that each field may have, and the image of the actuals.
 //!
 //! Nearly all templates of wide waiters are like `("job", ...)`, and a put that one of them may match looks at each: in its
 //! encoding, which has to be decoded, a look costs ten puts. Here it is as for a template of one shape: where it lies, by
@@ -17,7 +17,7 @@ use super::{Candidate, FORM_BITS, matches_in_place, write_actuals};
 use crate::store::key;
 use crate::store::record::ImageBuffer;
 use crate::store::registry::Kinds;
-use crate::waiters::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
+use crate::waiters::{FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode};
 
 /// Number of the form.
 pub(super) const SETS: u32 = 4;
@@ -46,7 +46,7 @@ const IN_WORDS: KindSet = KindSet::of(Kind::Null)
     .or(KindSet::of(Kind::Bytes));
 
 /// Stores `template` in this form, if it can be and there is room.
-pub(crate) fn store(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
+pub(crate) fn store(view: &View<'_>, node: WaitNode<'_>, template: &TemplateRef<'_>) -> bool {
     let patterns = template.patterns;
     let rest = match template.form {
         Form::Exact => 0,
@@ -59,7 +59,7 @@ pub(crate) fn store(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>)
     if !has_form {
         return false;
     }
-    let (at, room) = (view.offset_of(cell) + TEMPLATE + SETS_BYTES, TEMPLATE_INLINE - SETS_BYTES);
+    let (at, room) = (view.offset_of(node) + TEMPLATE + SETS_BYTES, TEMPLATE_INLINE - SETS_BYTES);
     let Some(size) = write_actuals(view, at, room, patterns) else { return false };
     let mut sets = [0; PATTERNS_MAX / SETS_OF_DOUBLE];
     for (index, pattern) in patterns.iter().enumerate() {
@@ -67,11 +67,11 @@ pub(crate) fn store(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>)
         sets[index / SETS_OF_DOUBLE] |= set << (index % SETS_OF_DOUBLE * SET_BITS);
     }
     for (index, double) in sets.into_iter().enumerate() {
-        cell.init64(TEMPLATE + 8 * index, double);
+        node.init64(TEMPLATE + 8 * index, double);
     }
-    cell.init(TEMPLATE_BYTES, u32::try_from(SETS_BYTES + size.bytes).unwrap_or(0));
+    node.init(TEMPLATE_BYTES, u32::try_from(SETS_BYTES + size.bytes).unwrap_or(0));
     let count = u32::try_from(patterns.len()).unwrap_or(0);
-    cell.init(FORM, SETS | key::mask_of(patterns) << FORM_BITS | count << COUNT_SHIFT | rest);
+    node.init(FORM, SETS | key::mask_of(patterns) << FORM_BITS | count << COUNT_SHIFT | rest);
     true
 }
 
@@ -84,10 +84,10 @@ fn is_simple(pattern: &PatternRef<'_>) -> bool {
     }
 }
 
-/// Whether the record matches the template of `cell`.
+/// Whether the record matches the template of `node`.
 #[inline]
-pub(super) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) -> bool {
-    let Some(stored) = Stored::of(view, cell) else { return false };
+pub(super) fn matches(view: &View<'_>, node: WaitNode<'_>, record: Candidate<'_>) -> bool {
+    let Some(stored) = Stored::of(view, node) else { return false };
     if record.class.is_some() || !stored.fits(record.kinds) {
         return false;
     }
@@ -95,22 +95,22 @@ pub(super) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) ->
     matches.unwrap_or_else(|| stored.matches_copy(view, record))
 }
 
-/// Whether the template of `cell` could match a record of `kinds`.
-pub(super) fn may_match(view: &View<'_>, cell: Cell<'_>, kinds: &Kinds) -> bool {
+/// Whether the template of `node` could match a record of `kinds`.
+pub(super) fn may_match(view: &View<'_>, node: WaitNode<'_>, kinds: &Kinds) -> bool {
     // What is damaged may be for anything.
     let fits = |stored: Stored<'_>| kinds.class().is_none() && stored.fits(kinds.as_slice());
-    Stored::of(view, cell).is_none_or(fits)
+    Stored::of(view, node).is_none_or(fits)
 }
 
-/// The template of `cell`; `None` if it is damaged.
-pub(super) fn template(view: &View<'_>, cell: Cell<'_>) -> Option<Template> {
-    Stored::of(view, cell)?.with_ref(view, |template| template.to_template().ok())?
+/// The template of `node`; `None` if it is damaged.
+pub(super) fn template(view: &View<'_>, node: WaitNode<'_>) -> Option<Template> {
+    Stored::of(view, node)?.with_ref(view, |template| template.to_template().ok())?
 }
 
 /// A template where it lies, and what the word of its form says.
 #[derive(Clone, Copy)]
 struct Stored<'m> {
-    cell: Cell<'m>,
+    node: WaitNode<'m>,
     start: usize,
     mask: u32,
     count: usize,
@@ -118,17 +118,17 @@ struct Stored<'m> {
 }
 
 impl<'m> Stored<'m> {
-    /// That of `cell`; `None`, and a violation, if no such template is like this.
-    fn of(view: &View<'_>, cell: Cell<'m>) -> Option<Self> {
-        let word = cell.load(FORM);
+    /// That of `node`; `None`, and a violation, if no such template is like this.
+    fn of(view: &View<'_>, node: WaitNode<'m>) -> Option<Self> {
+        let word = node.load(FORM);
         let (mask, count) = (word >> FORM_BITS & MASK, word >> COUNT_SHIFT & COUNT);
         let count = count as usize;
         if !(1..=PATTERNS_MAX).contains(&count) || mask >> count != 0 {
             view.violate();
             return None;
         }
-        let start = view.offset_of(cell) + TEMPLATE;
-        Some(Self { cell, start, mask, count, is_rest: word & REST != 0 })
+        let start = view.offset_of(node) + TEMPLATE;
+        Some(Self { node, start, mask, count, is_rest: word & REST != 0 })
     }
 
     /// Where the image of the actuals is.
@@ -139,7 +139,7 @@ impl<'m> Stored<'m> {
     /// The kinds of pattern `index`.
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are those of one set")]
     fn set(self, index: usize) -> KindSet {
-        let double = self.cell.load64(TEMPLATE + 8 * (index / SETS_OF_DOUBLE));
+        let double = self.node.load64(TEMPLATE + 8 * (index / SETS_OF_DOUBLE));
         KindSet::from_bits((double >> (index % SETS_OF_DOUBLE * SET_BITS)) as u16)
     }
 
@@ -166,7 +166,7 @@ impl<'m> Stored<'m> {
         use_ref: impl FnOnce(&TemplateRef<'_>) -> R,
     ) -> Option<R> {
         let mut buffer = CopyBuffer::new();
-        let bytes = (self.cell.load(TEMPLATE_BYTES) as usize).min(TEMPLATE_INLINE);
+        let bytes = (self.node.load(TEMPLATE_BYTES) as usize).min(TEMPLATE_INLINE);
         let image = buffer.copy(view, self.image(), bytes.saturating_sub(SETS_BYTES));
         let kinds: [Kind; PATTERNS_MAX] =
             std::array::from_fn(|index| self.set(index).single().unwrap_or(Kind::Null));

@@ -9,7 +9,7 @@ use tupelo_tuple::{Alternative, Entry, Pattern, Tuple, TupleRef, Value};
 use super::*;
 use crate::base::error::Error;
 use crate::operations::wait::Waiter;
-use crate::waiters::cell;
+use crate::waiters::node;
 use crate::{Engine, EventKind, Order, SubscribeTerms, Subscription, Want, testing};
 
 const ROUNDS: usize = 400;
@@ -26,7 +26,7 @@ fn engine() -> Arc<Engine> {
     Arc::new(testing::engine(32 << 20))
 }
 
-/// Text around the ends of a word, and more of it than a cell has room for.
+/// Text around the ends of a word, and more of it than a wait node has room for.
 fn text(random: &mut Random) -> String {
     let lengths = [0, 1, 7, 8, 9, 16, 30, 80, 200];
     "a".repeat(*random.choice(&lengths).unwrap()) + random.choice(&["", "a", "b"]).unwrap()
@@ -120,7 +120,7 @@ fn listens(engine: &Arc<Engine>, template: &Template) -> Subscription {
 /// Whether a waiter's template is compared where it lies, though it spans shapes.
 fn is_in_sets(engine: &Engine, waiter: &Waiter) -> bool {
     let view = engine.memory.view();
-    cell(&view, waiter.number()).load(FORM) & 0xff == SETS
+    node(&view, waiter.number()).load(FORM) & 0xff == SETS
 }
 
 fn has_heard(listener: &Subscription) -> bool {
@@ -201,7 +201,7 @@ fn by_its_kinds_a_tuple_that_matches_is_never_passed_over_m1_m3() {
             let view = engine.memory.view();
             for tuple in &tuples {
                 let kinds = tuple.with_ref(kinds_of).unwrap();
-                let may_match = may_match(&view, cell(&view, waiter.number()), &kinds);
+                let may_match = may_match(&view, node(&view, waiter.number()), &kinds);
                 assert!(may_match || !template.matches(tuple), "{template}, {tuple:?}");
                 if is_in_sets(&engine, &waiter) {
                     let fits = template.with_refs(|refs| kinds.fit(&refs[0])).unwrap();
@@ -229,7 +229,7 @@ fn a_stored_template_is_told_as_it_was_given() {
             };
             let kinds = template.with_refs(one_shape).unwrap();
             let view = engine.memory.view();
-            let told = super::template(&view, cell(&view, waiter.number()), kinds.as_ref());
+            let told = super::template(&view, node(&view, waiter.number()), kinds.as_ref());
             assert_eq!(told.as_ref(), Some(&template));
             assert!(!view.violated());
             in_sets += u32::from(is_in_sets(&engine, &waiter));
@@ -243,7 +243,7 @@ fn a_damaged_template_is_noticed_or_another_and_nothing_worse_c5() {
     let mut random = random();
     let job = [PatternRef::Actual(Field::Str("job")), PatternRef::ANY];
     let engine = engine();
-    let number = crate::recovery::cell_memory::claim_cell(&engine).unwrap();
+    let number = crate::recovery::node_memory::claim_node(&engine).unwrap();
     let mut incoming = crate::operations::put::incoming(
         &engine,
         TupleRef::from(&[Field::Str("job"), Field::Int(1)]),
@@ -255,18 +255,18 @@ fn a_damaged_template_is_noticed_or_another_and_nothing_worse_c5() {
     let mut noticed = 0;
     for _ in 0..20_000 {
         let view = engine.memory.view();
-        let cell = cell(&view, number);
-        assert!(sets::store(&view, cell, &TemplateRef::beginning(&job)));
+        let node = node(&view, number);
+        assert!(sets::store(&view, node, &TemplateRef::beginning(&job)));
         let words = [FORM, TEMPLATE_BYTES, TEMPLATE, TEMPLATE + 16, TEMPLATE + 20];
         let at = *random.choice(&words).unwrap();
         let keeps_form = if at == FORM { !0xff } else { !0 };
-        cell.init(at, cell.load(at) ^ random.u32(..) & random.u32(..) & keeps_form);
+        node.init(at, node.load(at) ^ random.u32(..) & random.u32(..) & keeps_form);
         let kinds = incoming.kinds.as_slice();
-        matches(&view, cell, Candidate { reference, kinds, class: None });
-        may_match(&view, cell, &incoming.kinds);
-        super::template(&view, cell, None);
+        matches(&view, node, Candidate { reference, kinds, class: None });
+        may_match(&view, node, &incoming.kinds);
+        super::template(&view, node, None);
         noticed += u32::from(view.violated());
     }
     assert!(noticed > 1_000, "{noticed}");
-    crate::waiters::cells::free_cell(&engine, number).unwrap();
+    crate::waiters::nodes::free_node(&engine, number).unwrap();
 }

@@ -3,7 +3,7 @@
 //! A section needs the thread's slot and number, the kernel's robust list, a view, and a place in the undo log. Nearly
 //! all of that is the same for the next section of the same thread. So it stays where it is, in the thread's static
 //! storage, and a section is a pointer to it. If a thread opens a section while another of its sections is open, or in
-//! turns in several segments, it gets a second desk. That costs an allocation or a search.
+//! turns in several segments, it gets a second section context. That costs an allocation or a search.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -21,13 +21,13 @@ use crate::stay::Stays;
 use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
-pub(crate) struct Desk {
-    /// The number of the mapping that the desk is laid for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By
+pub(crate) struct SectionContext {
+    /// The number of the mapping that the section context is laid for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By
     /// number, since another mapping may come to the same addresses: data of a mapping that is gone is not used.
     ready_for: u64,
     /// That number, also while a section uses it.
     laid_for: u64,
-    /// The memory that the section which uses the desk is over.
+    /// The memory that the section which uses the section context is over.
     over: *const Memory,
     pub(crate) view: View<'static>,
     pub(crate) thread: Thread<'static>,
@@ -51,7 +51,7 @@ pub(crate) struct Desk {
 
 thread_local! {
     /// Without a destructor, so that reaching it costs nothing; [`forget`] frees its contents.
-    static DESK: UnsafeCell<Desk> = const { UnsafeCell::new(Desk::bare()) };
+    static CONTEXT: UnsafeCell<SectionContext> = const { UnsafeCell::new(SectionContext::bare()) };
 }
 
 /// No mapping: not laid yet.
@@ -59,8 +59,8 @@ const FOR_NONE: u64 = u64::MAX;
 /// No mapping either.
 const IN_USE: u64 = 0;
 
-impl Desk {
-    /// A desk that is laid for no segment.
+impl SectionContext {
+    /// A section context that is laid for no segment.
     const fn bare() -> Self {
         Self {
             ready_for: FOR_NONE,
@@ -79,7 +79,7 @@ impl Desk {
         }
     }
 
-    /// Lays the desk for `memory` and the calling thread.
+    /// Lays the section context for `memory` and the calling thread.
     fn lay(&mut self, memory: &Memory, thread: Thread<'_>) {
         self.laid_for = memory.mapping().number();
         // SAFETY: the slot is a page of the mapping, which stays as long as a section borrows it. After that only
@@ -90,14 +90,14 @@ impl Desk {
     }
 }
 
-/// A desk in use by one section.
+/// A section context in use by one section.
 pub(crate) struct Hold<'m> {
-    desk: NonNull<Desk>,
+    context: NonNull<SectionContext>,
     memory: PhantomData<&'m Memory>,
 }
 
 impl<'m> Hold<'m> {
-    /// The calling thread's desk, laid for `memory`.
+    /// The calling thread's section context, laid for `memory`.
     ///
     /// # Errors
     ///
@@ -105,9 +105,9 @@ impl<'m> Hold<'m> {
     /// has changed something and is still open.
     #[inline(always)]
     pub(crate) fn new(memory: &'m Memory) -> Result<Self, Error> {
-        let desk = DESK.with(UnsafeCell::get);
+        let context = CONTEXT.with(UnsafeCell::get);
         // SAFETY: the thread's own; a section that uses it is not running now, this function is.
-        let ready_for = unsafe { &raw mut (*desk).ready_for };
+        let ready_for = unsafe { &raw mut (*context).ready_for };
         // SAFETY: as above.
         if unsafe { *ready_for } != memory.mapping().number() {
             return Self::laid(memory);
@@ -115,12 +115,12 @@ impl<'m> Hold<'m> {
         // SAFETY: as above. From here on, nobody else gets a pointer to it.
         unsafe { *ready_for = IN_USE };
         // SAFETY: as above.
-        unsafe { (*desk).over = memory };
+        unsafe { (*context).over = memory };
         // SAFETY: static storage is nowhere near null.
-        Ok(Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData })
+        Ok(Self { context: unsafe { NonNull::new_unchecked(context) }, memory: PhantomData })
     }
 
-    /// Lays a desk: the thread's, unless it is in use.
+    /// Lays a section context: the thread's, unless it is in use.
     #[cold]
     #[inline(never)]
     fn laid(memory: &'m Memory) -> Result<Self, Error> {
@@ -128,26 +128,27 @@ impl<'m> Hold<'m> {
         if thread.has_logged() {
             return Err(Error::Reentrant);
         }
-        let own = DESK.with(UnsafeCell::get);
+        let own = CONTEXT.with(UnsafeCell::get);
         // SAFETY: the thread's own, and only looked at.
         let in_use = unsafe { (*own).ready_for == IN_USE };
-        let desk = if in_use {
-            Box::into_raw(Box::new(Desk { is_extra: true, ..Desk::bare() }))
+        let context = if in_use {
+            Box::into_raw(Box::new(SectionContext { is_extra: true, ..SectionContext::bare() }))
         } else {
             own
         };
         // SAFETY: new, or in use by nobody.
-        let mut hold = Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData };
+        let context = unsafe { NonNull::new_unchecked(context) };
+        let mut hold = Self { context, memory: PhantomData };
         hold.lay(memory, thread);
         hold.ready_for = IN_USE;
         hold.over = memory;
         Ok(hold)
     }
 
-    /// The memory that the desk was asked for.
+    /// The memory that the section context was asked for.
     #[inline(always)]
     pub(crate) fn memory(&self) -> &'m Memory {
-        // SAFETY: `new` has put it there, where it is borrowed for 'm; as long as this hold has the desk, no other gets it.
+        // SAFETY: `new` has put it there, where it is borrowed for 'm; as long as this hold has the section context, no other gets it.
         unsafe { &*self.over }
     }
 
@@ -159,20 +160,20 @@ impl<'m> Hold<'m> {
 }
 
 impl Deref for Hold<'_> {
-    type Target = Desk;
+    type Target = SectionContext;
 
     #[inline(always)]
-    fn deref(&self) -> &Desk {
+    fn deref(&self) -> &SectionContext {
         // SAFETY: lives as long as the thread or this hold, which alone points to it.
-        unsafe { self.desk.as_ref() }
+        unsafe { self.context.as_ref() }
     }
 }
 
 impl DerefMut for Hold<'_> {
     #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Desk {
+    fn deref_mut(&mut self) -> &mut SectionContext {
         // SAFETY: as in `deref`.
-        unsafe { self.desk.as_mut() }
+        unsafe { self.context.as_mut() }
     }
 }
 
@@ -181,11 +182,11 @@ impl Drop for Hold<'_> {
     fn drop(&mut self) {
         if self.is_extra {
             // SAFETY: made by `Box::into_raw` in `laid`, and this hold was its only user.
-            let mut desk = unsafe { Box::from_raw(self.desk.as_ptr()) };
+            let mut context = unsafe { Box::from_raw(self.context.as_ptr()) };
             // SAFETY: the box goes, and the vector with it.
-            unsafe { ManuallyDrop::drop(&mut desk.others) };
+            unsafe { ManuallyDrop::drop(&mut context.others) };
             // SAFETY: as above.
-            unsafe { ManuallyDrop::drop(&mut desk.notes) };
+            unsafe { ManuallyDrop::drop(&mut context.notes) };
             return;
         }
         self.view.forgive();
@@ -193,14 +194,14 @@ impl Drop for Hold<'_> {
     }
 }
 
-/// Clears the desk: the thread ends, or it is the child of a fork, where its slot is the parent's.
+/// Clears the section context: the thread ends, or it is the child of a fork, where its slot is the parent's.
 pub(crate) fn forget() {
-    let desk = DESK.with(UnsafeCell::get);
+    let context = CONTEXT.with(UnsafeCell::get);
     // SAFETY: the thread's own; no section is open at the end of a thread, nor while it forks.
-    let desk = unsafe { &mut *desk };
-    // SAFETY: the desk is replaced, so nobody uses the vector again.
-    unsafe { ManuallyDrop::drop(&mut desk.others) };
+    let context = unsafe { &mut *context };
+    // SAFETY: the section context is replaced, so nobody uses the vector again.
+    unsafe { ManuallyDrop::drop(&mut context.others) };
     // SAFETY: as above.
-    unsafe { ManuallyDrop::drop(&mut desk.notes) };
-    *desk = Desk::bare();
+    unsafe { ManuallyDrop::drop(&mut context.notes) };
+    *context = SectionContext::bare();
 }

@@ -5,24 +5,24 @@ use std::time::Duration;
 use tupelo_engine::{Outcome, Want};
 use tupelo_tuple::TemplateRef;
 
-use crate::support::bells::next_ready;
+use crate::support::notifiers::next_ready;
 
 #[test]
-fn a_bell_is_rung_from_another_process_and_its_waiters_go_with_their_own_l5() {
+fn a_notifier_is_rung_from_another_process_and_its_waiters_go_with_their_own_l5() {
     use crate::shared::{INT, int, put, space, take};
     let engine = space(8 << 20);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let template = [int(1), INT];
     let waiter = engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
-    let told = bell.add(&waiter);
+    let told = notifier.add(&waiter);
     let putter = tupelo_crashtest::fork(|| put(&engine, 1, 7));
-    assert_eq!(next_ready(&bell), [told]);
+    assert_eq!(next_ready(&notifier), [told]);
     assert_eq!(putter.wait(), tupelo_crashtest::Exit::Done);
-    drop((waiter, bell));
+    drop((waiter, notifier));
     let dying = tupelo_crashtest::fork(|| {
-        let bell = engine.bell().unwrap();
+        let notifier = engine.notifier().unwrap();
         let waiter = engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
-        bell.add(&waiter);
+        notifier.add(&waiter);
         std::process::abort();
     });
     dying.wait();
@@ -36,21 +36,21 @@ fn a_last_look_finds_what_the_dead_held_also_if_somebody_has_swept_just_now_l5()
     use tupelo_engine::{ClaimTerms, Order};
     let engine = space(8 << 20);
     put(&engine, 1, 7);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let patterns = [int(1), INT];
     let template = [TemplateRef::new(&patterns)];
     let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
-    assert!(bell.look().unwrap().is_empty(), "it sweeps, so nobody does again for a while");
+    assert!(notifier.look().unwrap().is_empty(), "it sweeps, so nobody does again for a while");
     let dying = tupelo_crashtest::fork(|| {
         let _claimed = engine.try_claim(&template, Order::Fifo, &terms, shown).unwrap();
         std::process::abort();
     });
     dying.wait();
     let waiter = engine.waiter(&template, Want::Take).unwrap();
-    let told = bell.add(&waiter);
-    assert_eq!(bell.last_look().unwrap(), [told]);
+    let told = notifier.add(&waiter);
+    assert_eq!(notifier.last_look().unwrap(), [told]);
     let Outcome::Done(found) = waiter.finish_now(shown).unwrap() else { panic!("it is there") };
     assert_eq!(found, "1,7");
-    drop(bell);
+    drop(notifier);
     assert_eq!(engine.check().unwrap().waiters, 0);
 }

@@ -1,7 +1,7 @@
 //! Waiting for a match of a template with a condition (rules O3, M9).
 //!
-//! Nobody else evaluates the condition. The caller's cell watches for what fits the fields, so a put wakes it, and it
-//! looks for a match itself: what it finds it hands over to its own cell, in one section. From then on it is a waiter that was handed a
+//! Nobody else evaluates the condition. The caller's wait node watches for what fits the fields, so a put wakes it, and it
+//! looks for a match itself: what it finds it hands over to its own wait node, in one section. From then on it is a waiter that was handed a
 //! tuple, as any other, and gives it back as any other (rule T5). It was in line as a watch before its first look, so no put
 //! is missed between a look and the next sleep; it holds nothing back from others meanwhile.
 
@@ -16,31 +16,31 @@ use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::want::Want;
 use crate::index::find::Order;
-use crate::operations::judged::{self, Choice, Verdicts};
+use crate::operations::filtered::{self, Choice, FilterResults};
 use crate::operations::wait::{self, Waiter, nanoseconds};
-use crate::store::{self, stripe::Stripe};
+use crate::store::{self, partition::Partition};
 use crate::waiters::patience::Patience;
-use crate::waiters::{SCOPE, WANT, cell, wake};
+use crate::waiters::{SCOPE, WANT, node, wake};
 
 /// What a waiter looks for itself.
 pub(crate) struct OwnLook {
     template: Template,
     /// What it knows. Locked while it looks, so that of two threads that wait for it one hands over.
-    verdicts: Mutex<Verdicts>,
+    filter_results: Mutex<FilterResults>,
 }
 
-/// Gets in line for a match of a template with a condition, of whose tuples `verdicts` are known. If there is a
+/// Gets in line for a match of a template with a condition, of whose tuples `filter_results` are known. If there is a
 /// match, it is handed over at once.
 ///
 /// # Errors
 ///
 /// As [`crate::Engine::waiter`].
 #[cold]
-pub(crate) fn judged_waiter(
+pub(crate) fn filtered_waiter(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     (want, patience): (Want, Option<Patience>),
-    verdicts: Verdicts,
+    filter_results: FilterResults,
 ) -> Result<Waiter, Error> {
     let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
     if matches!(want, Want::Put | Want::Removal) {
@@ -49,7 +49,8 @@ pub(crate) fn judged_waiter(
     let Some(template) = owned(template)? else { return wait::waiter(engine, &fields, want) };
     let mut waiter = wait::waiter_for(engine, &fields, Want::Put, patience)?;
     waiter.want = want;
-    waiter.own_look = Some(Box::new(OwnLook { template, verdicts: Mutex::new(verdicts) }));
+    waiter.own_look =
+        Some(Box::new(OwnLook { template, filter_results: Mutex::new(filter_results) }));
     if waiter.look_itself()? {
         wake::tell(engine, waiter.number);
     }
@@ -72,30 +73,30 @@ impl Waiter {
             self.rejoin_if_lost()?;
             return Ok(self.record() != 0);
         };
-        let mut verdicts = own.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut filter_results = own.filter_results.lock().unwrap_or_else(PoisonError::into_inner);
         self.rejoin_if_lost()?;
         if self.record() != 0 {
             return Ok(true);
         }
         let engine = &*self.engine;
-        verdicts.prune(&engine.memory.view());
-        let with_wide = self.cell().load(SCOPE) == head::WIDE_SCOPE;
+        filter_results.prune(&engine.memory.view());
+        let with_wide = self.node().load(SCOPE) == head::WIDE_SCOPE;
         let (purpose, order) = (self.purpose(), Order::Fifo);
         let choice = Choice { purpose, order, with_wide, recalls: false };
         let found = own.template.with_refs(|template| {
-            judged::find_judged(
+            filtered::find_filtered(
                 engine,
                 template,
                 choice,
-                &mut verdicts,
+                &mut filter_results,
                 |section, target, reference| {
-                    let stripe = Stripe::of_shape(section.view(), target.shape);
-                    let cell = cell(section.view(), self.number);
-                    // From a watch to one that has a tuple. The words of a cell in line are its chain's.
-                    section.focus(cell.load(SCOPE));
-                    section.set(cell, WANT, self.want.number());
-                    section.focus(stripe.scope());
-                    self.accept(section, stripe, reference)
+                    let partition = Partition::of_shape(section.view(), target.shape);
+                    let node = node(section.view(), self.number);
+                    // From a watch to one that has a tuple. The words of a wait node in line are its chain's.
+                    section.focus(node.load(SCOPE));
+                    section.set(node, WANT, self.want.number());
+                    section.focus(partition.scope());
+                    self.accept(section, partition, reference)
                 },
             )
         });

@@ -1,6 +1,6 @@
 """How the tasks of one event loop wait for the tuples of a space, or of several.
 
-A native `Bell` tells which of many places in line have something. The loop waits for its file
+A native `Notifier` tells which of many places in line have something. The loop waits for its file
 descriptor, with all else that it waits for, and looks around from time to time as every blocked
 caller does: time passes in the space while its callers sleep, and a process that was killed rings
 nobody.
@@ -12,7 +12,7 @@ import asyncio
 import os
 from contextlib import suppress
 
-from tupelo._native import Bell, Waiter
+from tupelo._native import Notifier, Waiter
 from tupelo.errors import SpaceClosed
 
 TYPE_CHECKING = False
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
     Place = Waiter | Subscription[Any]
 
-__all__ = ["LoopBell", "running_loop", "wait_for_any"]
+__all__ = ["LoopNotifier", "running_loop", "wait_for_any"]
 
 
-class LoopBell:
-    """The bell of one event loop in one space."""
+class LoopNotifier:
+    """The notifier of one event loop in one space."""
 
     def __init__(self, space: Space, loop: asyncio.AbstractEventLoop) -> None:
-        """Get a bell, and let the loop wait for it."""
-        self._bell = Bell(space)
+        """Get a notifier, and let the loop wait for it."""
+        self._notifier = Notifier(space)
         self._loop = loop
         self._pid = os.getpid()
         self._futures: dict[int, asyncio.Future[bool]] = {}
         self._places: dict[int, Place] = {}
         self._next_look: asyncio.TimerHandle | None = None
         self._is_closed = False
-        loop.add_reader(self._bell.fileno(), _Reader(self))
+        loop.add_reader(self._notifier.fileno(), _Reader(self))
 
     @property
-    def native(self) -> Bell:
-        """The bell itself."""
-        return self._bell
+    def native(self) -> Notifier:
+        """The notifier itself."""
+        return self._notifier
 
     async def wait(self, *places: Place, seconds: float | None) -> bool:
         """Wait until something happened to one of the places, or the time ran out.
@@ -53,7 +53,7 @@ class LoopBell:
             Whether something happened in time. Look either way: it may have been in vain, or have
             come with the last look around.
         """
-        rings = [(self, self._bell.add(place)) for place in places]
+        rings = [(self, self._notifier.add(place)) for place in places]
         self._places.update(zip((number for _, number in rings), places, strict=True))
         return await wait_for_any(rings, seconds)
 
@@ -65,26 +65,26 @@ class LoopBell:
         """Expect nothing more of the place that was added under this number."""
         del self._futures[number]
         self._places.pop(number, None)
-        self._bell.remove(number)
+        self._notifier.remove(number)
         if not self._futures and self._next_look is not None:
             self._next_look.cancel()
             self._next_look = None
-            self._bell.rest()
+            self._notifier.rest()
 
     def rouse(self, place: Place) -> None:
         """Tell the future that waits for a place that something happened to the place."""
-        self._tell([self._bell.add(place)])
+        self._tell([self._notifier.add(place)])
 
     def close(self) -> None:
-        """Give the bell back. Each waiting future is told that something happened, and finds out.
+        """Give the notifier back. Each waiting future is told that something happened.
 
         A loop that was closed while its tasks waited can tell no future. Its tasks never go on, so
         the tuples handed to them go back. A loop that runs in another thread does it itself.
         """
         if self._pid != os.getpid():
-            # In the child of a fork. The bell of a loop is shared: if the child stopped waiting for
-            # the bell, so would the parent.
-            self._bell.close()
+            # In the child of a fork. The notifier of a loop is shared: if the child stopped
+            # waiting for the notifier, so would the parent.
+            self._notifier.close()
             return
         if self._loop.is_running() and self._loop is not running_loop():
             with suppress(RuntimeError):  # it was closed in between
@@ -104,22 +104,22 @@ class LoopBell:
         if not self._loop.is_closed():
             for future in self._futures.values():
                 _resolve(future, True)  # noqa: FBT003
-            self._loop.remove_reader(self._bell.fileno())
+            self._loop.remove_reader(self._notifier.fileno())
         else:
             for place in self._places.values():
                 if isinstance(place, Waiter):
                     place.cancel()
         if self._next_look is not None:
             self._next_look.cancel()
-        self._bell.close()
+        self._notifier.close()
 
     def listen(self) -> None:
         """Have the loop told of what happens from now on, and of what has happened."""
-        while not self._bell.listen():
-            self._tell(self._bell.drain())
-        due = self._loop.time() + self._bell.next_look()
+        while not self._notifier.listen():
+            self._tell(self._notifier.drain())
+        due = self._loop.time() + self._notifier.next_look()
         if self._next_look is not None and due < self._next_look.when():
-            # The bell was rung, whatever else for, because something is due earlier than it was.
+            # The notifier was rung because something is due earlier than it was.
             self._next_look.cancel()
             self._next_look = None
         if self._next_look is None:
@@ -131,24 +131,24 @@ class LoopBell:
         Everything that is due at this moment has happened, and tuples held by dead processes reach
         the places in line (rule L5).
         """
-        self._tell(self._bell.last_look())
+        self._tell(self._notifier.last_look())
 
     def _rung(self) -> None:
-        self._tell(self._bell.drain())
+        self._tell(self._notifier.drain())
         if self._futures:
             self.listen()
         else:
-            self._bell.rest()
+            self._notifier.rest()
 
     def _look(self) -> None:
         self._next_look = None
         try:
-            numbers = self._bell.look()
+            numbers = self._notifier.look()
         except SpaceClosed as error:
             for future in self._futures.values():
                 if not future.done():
                     future.set_exception(error)
-            self._bell.rest()
+            self._notifier.rest()
             return
         except Exception:  # noqa: BLE001 - whoever waits meets it, and raises it
             numbers = list(self._futures)
@@ -164,23 +164,23 @@ class LoopBell:
 
 
 class _Reader:
-    """The callback of a loop for a rung bell. A loop lets go of it when it is closed."""
+    """The callback of a loop for a rung notifier. A loop lets go of it when it is closed."""
 
-    __slots__ = ("_bell",)
+    __slots__ = ("_notifier",)
 
-    def __init__(self, bell: LoopBell) -> None:
-        self._bell = bell
+    def __init__(self, notifier: LoopNotifier) -> None:
+        self._notifier = notifier
 
     def __call__(self) -> None:
-        self._bell._rung()  # noqa: SLF001 - a part of it
+        self._notifier._rung()  # noqa: SLF001 - a part of it
 
     def __del__(self) -> None:
-        """Tell the bell that the loop is closed: a loop does not say when it closes."""
-        self._bell.loop_is_gone()
+        """Tell the notifier that the loop is closed: a loop does not say when it closes."""
+        self._notifier.loop_is_gone()
 
 
-async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | None) -> bool:
-    """Wait until a bell tells of one of these numbers, or the time ran out; then forget them all.
+async def wait_for_any(rings: Sequence[tuple[LoopNotifier, int]], seconds: float | None) -> bool:
+    """Wait until a notifier tells of one of these numbers, or the time ran out; then forget them.
 
     Returns:
         Whether something happened in time. Look either way: it may have been in vain, or have come
@@ -194,21 +194,21 @@ async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | N
     timer = None
     if seconds is not None:
         timer = loop.call_later(seconds, _resolve, future, False)  # noqa: FBT003
-    for bell, number in rings:
-        bell.expect(number, future)
+    for notifier, number in rings:
+        notifier.expect(number, future)
     try:
-        for bell, _ in rings:
-            bell.listen()
+        for notifier, _ in rings:
+            notifier.listen()
         happened = await future
         if not happened:
-            for bell in {bell for bell, _ in rings}:
-                bell.last_look()
+            for notifier in {notifier for notifier, _ in rings}:
+                notifier.last_look()
         return happened
     finally:
         if timer is not None:
             timer.cancel()
-        for bell, number in rings:
-            bell.forget(number)
+        for notifier, number in rings:
+            notifier.forget(number)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

@@ -56,13 +56,13 @@ fn leave_at_the_first_request(listener: &UnixListener) {
 fn a_descriptor_is_readable_when_one_of_many_waits_has_something_whoever_reads_it() {
     let served = Served::new(Engine::Mem, "unix");
     let (space, other) = (beside(&served), beside(&served));
-    let bell = space.bell().unwrap();
+    let notifier = space.notifier().unwrap();
     let mut waiters: Vec<_> =
         (0..100).map(|n| space.waiter(&[template!["job", n]], Want::Take).unwrap()).collect();
-    let numbers: Vec<u32> = waiters.iter().map(|waiter| bell.add(waiter)).collect();
+    let numbers: Vec<u32> = waiters.iter().map(|waiter| notifier.add(waiter)).collect();
     for (round, n) in [7, 90, 42].into_iter().enumerate() {
-        while !bell.listen() {
-            bell.drain();
+        while !notifier.listen() {
+            notifier.drain();
         }
         other.put(&fields!["job", i64::try_from(n).unwrap()]).unwrap();
         if round == 1 {
@@ -73,37 +73,37 @@ fn a_descriptor_is_readable_when_one_of_many_waits_has_something_whoever_reads_i
         }
         let mut rung = Vec::new();
         while rung.is_empty() {
-            await_readable(&bell);
-            rung = bell.drain();
-            while rung.is_empty() && !bell.listen() {
-                rung = bell.drain();
+            await_readable(&notifier);
+            rung = notifier.drain();
+            while rung.is_empty() && !notifier.listen() {
+                rung = notifier.drain();
             }
         }
         assert_eq!(rung, [numbers[n]]);
-        bell.remove(numbers[n]);
+        notifier.remove(numbers[n]);
         // In its place one that never comes.
         let never = space.waiter(&[template!["never"]], Want::Read).unwrap();
         let waiter = std::mem::replace(&mut waiters[n], never);
         let Outcome::Done(job) = waiter.finish_now(keep).unwrap() else { panic!("it was told of") };
         assert_eq!(job, format!(r#"("job", {n})"#));
     }
-    bell.rest();
+    notifier.rest();
 }
 
 #[test]
 fn a_watch_rings_again_for_each_put_after_it_was_told_of_the_last() {
     let served = Served::new(Engine::Mem, "unix");
     let space = beside(&served);
-    let bell = space.bell().unwrap();
+    let notifier = space.notifier().unwrap();
     let watch = space.watch(&[template!["job", Kind::Int]], Watch::Put).unwrap();
-    let number = bell.add(&watch);
-    assert_eq!(bell.add(&watch), number, "the same one");
+    let number = notifier.add(&watch);
+    assert_eq!(notifier.add(&watch), number, "the same one");
     for n in 0..20 {
         space.put(&fields!["job", n]).unwrap();
-        let mut rung = bell.drain();
+        let mut rung = notifier.drain();
         while rung.is_empty() {
-            bell.sleep(MINUTE);
-            rung = bell.drain();
+            notifier.sleep(MINUTE);
+            rung = notifier.drain();
         }
         assert_eq!(rung, [number]);
     }
@@ -117,15 +117,15 @@ fn a_lost_connection_rings_for_all_who_wait_by_it() {
     let leaves = std::thread::spawn(move || leave_at_the_first_request(&listener));
     let url = format!("unix://{}?space=jobs", socket.display());
     let space = Space::connect(&url, &ConnectOptions::default()).unwrap();
-    let bell = space.bell().unwrap();
+    let notifier = space.notifier().unwrap();
     let waiter = space.waiter(&[template!["job", Kind::Int]], Want::Take).unwrap();
-    let number = bell.add(&waiter);
+    let number = notifier.add(&waiter);
     leaves.join().unwrap();
     std::fs::remove_file(&socket).unwrap();
-    let mut rung = bell.drain();
+    let mut rung = notifier.drain();
     while rung.is_empty() {
-        bell.sleep(MINUTE);
-        rung = bell.drain();
+        notifier.sleep(MINUTE);
+        rung = notifier.drain();
     }
     assert_eq!(rung, [number]);
     let lost = waiter.finish_now(keep).unwrap_err();
@@ -142,8 +142,8 @@ fn a_search_waits_in_spaces_here_and_at_servers_o10() {
         let number = i64::try_from(place).unwrap();
         std::thread::scope(|scope| {
             let put = scope.spawn(|| spaces[place].put(&fields!["job", number]));
-            let sink = |place: usize, view: TupleView<'_>| Ok::<_, Error>((place, keep(view)?));
-            let found = search.take(&[template!["job", Kind::Int]], Some(MINUTE), sink).unwrap();
+            let visitor = |place: usize, view: TupleView<'_>| Ok::<_, Error>((place, keep(view)?));
+            let found = search.take(&[template!["job", Kind::Int]], Some(MINUTE), visitor).unwrap();
             assert_eq!(found.result, (place, format!(r#"("job", {place})"#)));
             put.join().unwrap().unwrap();
         });
@@ -179,17 +179,17 @@ fn one_wait_ends_another_of_the_same_space() {
 }
 
 #[test]
-fn a_call_has_its_answer_also_while_the_owner_of_a_bell_reads_all_that_comes() {
+fn a_call_has_its_answer_also_while_the_owner_of_a_notifier_reads_all_that_comes() {
     let served = Served::new(Engine::Mem, "unix");
     let space = beside(&served);
-    let bell = space.bell().unwrap();
+    let notifier = space.notifier().unwrap();
     let waiter = space.waiter(&[template!["never"]], Want::Take).unwrap();
-    bell.add(&waiter);
+    notifier.add(&waiter);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                assert_eq!(bell.drain(), [0_u32; 0]);
+                assert_eq!(notifier.drain(), [0_u32; 0]);
             }
         });
         for _ in 0..2_000 {

@@ -38,17 +38,17 @@ pub(crate) fn free(slot: Slot<'_>, word: usize) {
 }
 
 /// A place in the thread's slot that names a record. Ends in a section of the same thread.
-pub(crate) struct Flight {
+pub(crate) struct InFlight {
     word: usize,
 }
 
-impl Flight {
+impl InFlight {
     /// Names `reference` as held by this thread, if the section commits.
     ///
     /// # Errors
     ///
-    /// [`Error::LimitExceeded`] if the thread holds its maximum: a sink that takes large tuples inside of
-    /// sinks that take large tuples.
+    /// [`Error::LimitExceeded`] if the thread holds its maximum: a visitor that takes large tuples inside of
+    /// visitors that take large tuples.
     pub(crate) fn begin(section: &mut Section<'_>, reference: u32) -> Result<Self, Error> {
         let slot = section.thread().slot();
         let free = words().find(|word| slot.load(*word) == 0);

@@ -1,13 +1,13 @@
 //! One sleeper for many waiters: an event loop, or a thread that serves thousands of calls (rule T5, T6).
 //!
-//! A *bell* is a cell of its own. The cells of its waiters name it, so what happens to one of them raises the bell's
+//! A *notifier* is a wait node of its own. The wait nodes of its waiters name it, so what happens to one of them raises the notifier's
 //! signal instead, and a bit that says which one it was. Its owner sleeps on the signal, as any blocked caller, or
 //! *listens*: it then waits for its socket to be readable, together with all else that an event loop waits for, and
 //! whoever raises the signal sends a byte there. The socket has a name that the system forgets with the process
-//! (an abstract address), made of the segment's uuid and a number that no other bell of the segment had.
+//! (an abstract address), made of the segment's uuid and a number that no other notifier of the segment had.
 //!
-//! The bits are hints, like signals: one may be meant for a cell's last owner. None is lost but with a process that
-//! is killed between its commit and its signal, so the owner also [looks around](Bell::look) from time to time. So it
+//! The bits are hints, like signals: one may be meant for a wait node's last owner. None is lost but with a process that
+//! is killed between its commit and its signal, so the owner also [looks around](Notifier::look) from time to time. So it
 //! does if the program has closed the socket, which it does not know: what has the number then is not touched.
 
 use std::collections::BTreeMap;
@@ -26,39 +26,39 @@ use crate::base::layout::{self, PAGE};
 use crate::base::signal;
 use crate::base::want::Want;
 use crate::operations::wait::Waiter;
-use crate::recovery::{cell_memory, sweep};
+use crate::recovery::{node_memory, sweep};
 use crate::store::{self, NEXT_FENCE, space_line};
-use crate::waiters::wake::{IS_BELL, address, place_of, raised, tell};
-use crate::waiters::{RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, cell, cells, keep, patience};
+use crate::waiters::wake::{IS_NOTIFIER, address, place_of, raised, tell};
+use crate::waiters::{RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, keep, node, nodes, patience};
 
-/// What a bell's cell says that it wants: nothing that is put.
+/// What a notifier's wait node says that it wants: nothing that is put.
 const NOTHING: u32 = 4;
 const TAKE: u32 = Want::Take.number();
 const READ: u32 = Want::Read.number();
 /// One owner of many waiters.
-pub struct Bell {
+pub struct Notifier {
     engine: Arc<Engine>,
     number: u32,
     socket: Kept<UnixDatagram>,
-    /// Cells of the waiters that ring it: by the word with their bits, those bits.
+    /// Wait nodes of the waiters that ring it: by the word with their bits, those bits.
     members: Mutex<BTreeMap<u32, u32>>,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
 }
 
-impl std::fmt::Debug for Bell {
+impl std::fmt::Debug for Notifier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bell").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Notifier").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
-/// The cells of some bits of a word.
+/// The wait nodes of some bits of a word.
 fn numbers(word: u32, bits: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 32 + bit + 1)
 }
 
-/// As [`crate::Engine::bell`] says.
-pub(crate) fn bell(engine: &Arc<Engine>) -> Result<Bell, Error> {
+/// As [`crate::Engine::notifier`] says.
+pub(crate) fn notifier(engine: &Arc<Engine>) -> Result<Notifier, Error> {
     let view = engine.memory.view();
     let bits = layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES;
     debug_assert!(bits.start.is_multiple_of(PAGE));
@@ -67,25 +67,25 @@ pub(crate) fn bell(engine: &Arc<Engine>) -> Result<Bell, Error> {
     let refused = |error: std::io::Error| Error::System(error.to_string().into());
     let socket = UnixDatagram::bind_addr(&address(engine, id)?).map_err(refused)?;
     socket.set_nonblocking(true).map_err(refused)?;
-    let number = cell_memory::claim_cell(engine)?;
-    let cell = cell(&view, number);
-    cell.init(WANT, NOTHING);
-    cell.init64(TICKET, id);
+    let number = node_memory::claim_node(engine)?;
+    let node = node(&view, number);
+    node.init(WANT, NOTHING);
+    node.init64(TICKET, id);
     let (engine, members, socket) = (Arc::clone(engine), Mutex::default(), Kept::new(socket));
-    Ok(Bell { engine, number, socket, members, fork_generation: fork_generation() })
+    Ok(Notifier { engine, number, socket, members, fork_generation: fork_generation() })
 }
 
-impl Bell {
-    /// Lets what happens to `waiter` ring this bell. Returns the number under which it is told of.
+impl Notifier {
+    /// Lets what happens to `waiter` ring this notifier. Returns the number under which it is told of.
     pub fn add(&self, waiter: &Waiter) -> u32 {
         let number = waiter.number();
         let (word, bit) = place_of(number);
         *self.members().entry(word).or_default() |= bit;
         let view = self.engine.memory.view();
-        cell(&view, number).init(WAKES, self.number | IS_BELL);
+        node(&view, number).init(WAKES, self.number | IS_NOTIFIER);
         // Pairs with the fence in `Engine::tell`.
         fence(Ordering::SeqCst);
-        // What it was told of itself is the bell's to tell from here on, once.
+        // What it was told of itself is the notifier's to tell from here on, once.
         if waiter.is_ready() | waiter.acknowledge() {
             tell(&self.engine, number);
         }
@@ -104,10 +104,10 @@ impl Bell {
         }
     }
 
-    /// The waiters that something may have happened to since the last call. Ends [listening](Bell::listen).
+    /// The waiters that something may have happened to since the last call. Ends [listening](Notifier::listen).
     pub fn drain(&self) -> Vec<u32> {
         let view = self.engine.memory.view();
-        signal::acknowledge(cell(&view, self.number).word(SIGNAL));
+        signal::acknowledge(node(&view, self.number).word(SIGNAL));
         let mut bytes = [0; 64];
         if let Some(socket) = self.socket.get() {
             while socket.recv(&mut bytes).is_ok() {}
@@ -123,19 +123,19 @@ impl Bell {
         ready
     }
 
-    /// Says that the owner is about to wait for its [file descriptor](Bell::as_fd). Returns false if something has
+    /// Says that the owner is about to wait for its [file descriptor](Notifier::as_fd). Returns false if something has
     /// happened already: then drain, and listen again.
     #[must_use]
     pub fn listen(&self) -> bool {
-        signal::listen(cell(&self.engine.memory.view(), self.number).word(SIGNAL))
+        signal::listen(node(&self.engine.memory.view(), self.number).word(SIGNAL))
     }
 
-    /// Sleeps until the bell rings, a slice at most. For owners that are threads.
+    /// Sleeps until the notifier rings, a slice at most. For owners that are threads.
     pub fn sleep(&self, slice: Duration) {
-        signal::sleep(cell(&self.engine.memory.view(), self.number).word(SIGNAL), slice);
+        signal::sleep(node(&self.engine.memory.view(), self.number).word(SIGNAL), slice);
     }
 
-    /// How long the owner may wait before it [looks around](Bell::look).
+    /// How long the owner may wait before it [looks around](Notifier::look).
     pub fn next_look(&self) -> Duration {
         keep::sleep_until_due(&self.engine, self.number, SLICE)
     }
@@ -147,7 +147,7 @@ impl Bell {
     }
 
     /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that
-    /// have something, whether or not a bell was rung for them. Watches are always among them: what they watch for
+    /// have something, whether or not a notifier was rung for them. Watches are always among them: what they watch for
     /// may have happened.
     ///
     /// # Errors
@@ -160,9 +160,9 @@ impl Bell {
         Ok(self.concerned())
     }
 
-    /// As [`Bell::look`], for an owner of whose waiters one has waited long enough: what the dead held comes to those in
+    /// As [`Notifier::look`], for an owner of whose waiters one has waited long enough: what the dead held comes to those in
     /// line first, also if somebody has swept just now (rule L5). The owner need not listen anew: if it is to keep the time,
-    /// the bell is rung.
+    /// the notifier is rung.
     ///
     /// # Errors
     ///
@@ -181,9 +181,9 @@ impl Bell {
     fn concerned(&self) -> Vec<u32> {
         let view = self.engine.memory.view();
         let concerned = |number: &u32| {
-            let cell = cell(&view, *number);
-            let is_watch = !matches!(cell.load(WANT), TAKE | READ);
-            is_watch || cell.load(RECORD) != 0 || patience::has_lost(cell)
+            let node = node(&view, *number);
+            let is_watch = !matches!(node.load(WANT), TAKE | READ);
+            is_watch || node.load(RECORD) != 0 || patience::has_lost(node)
         };
         let members = self.members();
         let all = members.iter().flat_map(|(&word, &bits)| numbers(word, bits));
@@ -195,21 +195,21 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
-    /// Readable when the bell was rung while the owner listened.
+impl AsFd for Notifier {
+    /// Readable when the notifier was rung while the owner listened.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Bell {
+impl Drop for Notifier {
     fn drop(&mut self) {
         if self.fork_generation != fork_generation() {
             return;
         }
         keep::stop_keeping(&self.engine, self.number);
-        // A failure means that the space is damaged or stalled; the cell is free when this process ends.
-        let _ = cells::free_cell(&self.engine, self.number);
+        // A failure means that the space is damaged or stalled; the wait node is free when this process ends.
+        let _ = nodes::free_node(&self.engine, self.number);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::bells::next_ready;
+use crate::support::notifiers::next_ready;
 use crate::support::{any_job, count, engine, job, number, this_job};
 use tupelo_engine::{EventKind, LeaseTerms, Outcome, SubscribeTerms, Waiter, Want};
 use tupelo_tuple::{PatternRef, TemplateRef};
@@ -13,23 +13,23 @@ fn waiter(engine: &std::sync::Arc<tupelo_engine::Engine>, patterns: &[PatternRef
 }
 
 #[test]
-fn a_bell_tells_which_of_a_thousand_waiters_has_its_tuple_t4() {
+fn a_notifier_tells_which_of_a_thousand_waiters_has_its_tuple_t4() {
     let engine = engine(16 << 20);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let mut waiters = std::collections::BTreeMap::new();
     for key in 0..1_000 {
         let waiter = waiter(&engine, &this_job(key));
-        let told = bell.add(&waiter);
+        let told = notifier.add(&waiter);
         assert!(waiters.insert(told, (key, waiter)).is_none());
     }
-    assert!(bell.drain().is_empty() && bell.listen(), "nothing has happened yet");
+    assert!(notifier.drain().is_empty() && notifier.listen(), "nothing has happened yet");
     thread::scope(|scope| {
         scope.spawn(|| (0..1_000).rev().step_by(7).for_each(|key| engine.put(&job(key)).unwrap()));
         let mut taken = 0;
         while taken < 143 {
-            for told in next_ready(&bell) {
+            for told in next_ready(&notifier) {
                 let (key, waiter) = waiters.remove(&told).unwrap();
-                bell.remove(told);
+                notifier.remove(told);
                 let Outcome::Done(found) = waiter.finish_now(number).unwrap() else {
                     panic!("{key} was told in vain")
                 };
@@ -47,11 +47,11 @@ fn a_bell_tells_which_of_a_thousand_waiters_has_its_tuple_t4() {
 fn what_was_there_before_rings_at_once_t3() {
     let engine = engine(16 << 20);
     engine.put(&job(1)).unwrap();
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let waiter = waiter(&engine, &any_job());
-    let told = bell.add(&waiter);
-    assert!(!bell.listen(), "it has happened already");
-    assert_eq!(bell.drain(), [told]);
+    let told = notifier.add(&waiter);
+    assert!(!notifier.listen(), "it has happened already");
+    assert_eq!(notifier.drain(), [told]);
     let Outcome::Done(found) = waiter.finish_now(number).unwrap() else { panic!("it is there") };
     assert_eq!(found, 1);
 }
@@ -59,36 +59,36 @@ fn what_was_there_before_rings_at_once_t3() {
 #[test]
 fn a_waiter_that_gave_up_puts_its_tuple_back_and_rings_nobody_t5() {
     let engine = engine(16 << 20);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let first = waiter(&engine, &any_job());
     let second = waiter(&engine, &any_job());
-    let (told_first, told_second) = (bell.add(&first), bell.add(&second));
+    let (told_first, told_second) = (notifier.add(&first), notifier.add(&second));
     engine.put(&job(1)).unwrap();
-    assert_eq!(next_ready(&bell), [told_first]);
-    bell.remove(told_first);
+    assert_eq!(next_ready(&notifier), [told_first]);
+    notifier.remove(told_first);
     drop(first);
-    assert_eq!(next_ready(&bell), [told_second]);
+    assert_eq!(next_ready(&notifier), [told_second]);
     let again = second.finish_now(|_| Ok::<_, tupelo_engine::Error>(())).unwrap();
     assert!(matches!(again, Outcome::Done(())));
-    assert!(bell.drain().is_empty());
+    assert!(notifier.drain().is_empty());
 }
 
 #[test]
-fn what_a_watch_was_told_before_it_had_a_bell_rings_once_t6() {
+fn what_a_watch_was_told_before_it_had_a_notifier_rings_once_t6() {
     let engine = engine(16 << 20);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let watch = engine.waiter(&[TemplateRef::new(&any_job())], Want::Put).unwrap();
     let terms = SubscribeTerms::new([EventKind::Put], 4);
     let events = engine.subscribe(&[TemplateRef::new(&any_job())], &terms).unwrap();
     engine.put(&job(1)).unwrap();
-    let told = [bell.add(&watch), bell.add(events.waiter())];
-    assert_eq!(bell.drain(), told);
+    let told = [notifier.add(&watch), notifier.add(events.waiter())];
+    assert_eq!(notifier.drain(), told);
     // An event loop that waits again adds them again.
-    assert_eq!([bell.add(&watch), bell.add(events.waiter())], told);
-    assert_eq!(bell.drain(), [told[1]], "the event still waits");
+    assert_eq!([notifier.add(&watch), notifier.add(events.waiter())], told);
+    assert_eq!(notifier.drain(), [told[1]], "the event still waits");
     assert!(events.try_next(|_| Ok::<_, tupelo_engine::Error>(())).unwrap().is_some());
-    bell.add(events.waiter());
-    assert!(bell.listen(), "nothing has happened since");
+    notifier.add(events.waiter());
+    assert!(notifier.listen(), "nothing has happened since");
 }
 
 #[test]
@@ -103,13 +103,13 @@ fn finishing_what_has_not_happened_keeps_the_place_in_line_t3() {
 }
 
 #[test]
-fn the_owner_of_a_bell_keeps_the_time_t6() {
+fn the_owner_of_a_notifier_keeps_the_time_t6() {
     let engine = engine(16 << 20);
-    let bell = engine.bell().unwrap();
+    let notifier = engine.notifier().unwrap();
     let waiter = waiter(&engine, &any_job());
-    let told = bell.add(&waiter);
+    let told = notifier.add(&waiter);
     let terms = LeaseTerms { lease: None, after: Some(Duration::from_millis(10)) };
     engine.put_leased(&job(1), &terms).unwrap();
-    assert!(bell.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
-    assert_eq!(next_ready(&bell), [told]);
+    assert!(notifier.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
+    assert_eq!(next_ready(&notifier), [told]);
 }

@@ -8,7 +8,7 @@ use tupelo_shm::Section;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::store::Store;
-use crate::store::stripe::{self, Stripe};
+use crate::store::partition::{self, Partition};
 
 /// How often a lock is looked at before somebody counts as staying inside: between two looks, who comes and goes has left.
 const LOOKS: usize = 10;
@@ -17,12 +17,12 @@ const LOOKS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSES_MAX: u32 = 20;
 
-/// Whether no living thread stays inside of `scope`, a stripe's, nor inside of another scope that is needed to do what
+/// Whether no living thread stays inside of `scope`, a partition's, nor inside of another scope that is needed to do what
 /// is due there. For callers that must not wait until a stopped thread goes on. In a full space, due work may look for
-/// memory in all stripes, and skips stripes in which a thread stays.
+/// memory in all partitions, and skips partitions in which a thread stays.
 pub(crate) fn is_passable(store: &Store, scope: u32) -> Result<bool, Error> {
     let Some(section) = enter_if_free(store, scope)? else { return Ok(false) };
-    let is_behind = stripe::is_behind(Stripe::of_scope(section.view(), scope));
+    let is_behind = partition::is_behind(Partition::of_scope(section.view(), scope));
     drop(section);
     // One after the other, and none held over the next.
     let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };

@@ -1,70 +1,72 @@
-//! What the cell of a waiter has outside of itself: a long template, the ring of a subscription; and the cell itself.
+//! What the wait node of a waiter has outside of itself: a long template, the ring of a subscription; and the wait node itself.
 
 use tupelo_shm::{GRANULE, Section};
 use tupelo_tuple::{TemplateRef, encode_template_refs};
 
 use crate::base::error::Error;
-use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
+use crate::base::layout::{EXTENT_BYTES, NODE_BYTES, head};
 use crate::recovery::{abandoned, provide};
 use crate::store::{Store, arena};
-use crate::waiters::cells::{claim_free_cell, spare_cell};
 use crate::waiters::events::ring::Ring;
+use crate::waiters::nodes::{claim_free_node, spare_node};
 use crate::waiters::stored::{self, ACTUALS, ENCODED, ENCODED_APART, EXTENT_LEN, store_actuals};
-use crate::waiters::{Cell, FORM, RING, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, cell, turns};
+use crate::waiters::{
+    FORM, RING, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode, node, turns,
+};
 
-/// Stores a template in a cell that only this caller knows.
+/// Stores a template in a wait node that only this caller knows.
 ///
 /// # Errors
 ///
 /// [`Error::SpaceFull`] if a long template finds no room; what cannot be encoded.
 pub(crate) fn store_template(
     store: &Store,
-    cell: Cell<'_>,
+    node: WaitNode<'_>,
     template: &[TemplateRef<'_>],
 ) -> Result<(), Error> {
     let view = store.memory.view();
     if let [one] = template
-        && (store_actuals(&view, cell, one) || stored::sets::store(&view, cell, one))
+        && (store_actuals(&view, node, one) || stored::sets::store(&view, node, one))
     {
         return Ok(());
     }
     let encoded = encode_template_refs(template)
         .map_err(|error| Error::Template(error.to_string().into()))?;
-    cell.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
+    node.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
     if encoded.len() <= TEMPLATE_INLINE {
-        view.copy_in(view.offset_of(cell) + TEMPLATE, &encoded);
-        cell.init(FORM, ENCODED);
+        view.copy_in(view.offset_of(node) + TEMPLATE, &encoded);
+        node.init(FORM, ENCODED);
         return Ok(());
     }
-    provide::retry(store, || store_apart(store, cell, &encoded))
+    provide::retry(store, || store_apart(store, node, &encoded))
 }
 
-pub(crate) fn store_apart(store: &Store, cell: Cell<'_>, encoded: &[u8]) -> Result<(), Error> {
+pub(crate) fn store_apart(store: &Store, node: WaitNode<'_>, encoded: &[u8]) -> Result<(), Error> {
     let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
     let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-    let cell = section.view().span(section.view().offset_of(cell));
+    let node = section.view().span(section.view().offset_of(node));
     let first = arena::take_beyond(&mut section, &store.layout, count)?;
-    arena::mark_run(&section, &store.layout, first, count, head::CELLS_SCOPE);
+    arena::mark_run(&section, &store.layout, first, count, head::NODES_SCOPE);
     let granule = store.layout.extent_granule(first);
     section.view().copy_in(granule as usize * GRANULE, encoded);
-    section.set::<CELL_BYTES>(cell, TEMPLATE, granule);
-    section.set(cell, FORM, ENCODED_APART);
+    section.set::<NODE_BYTES>(node, TEMPLATE, granule);
+    section.set(node, FORM, ENCODED_APART);
     section.commit()?;
     Ok(())
 }
 
-/// Frees what a cell's template has outside of the cell.
-pub(crate) fn drop_template(store: &Store, cell: Cell<'_>) -> Result<(), Error> {
-    if cell.load(FORM) != ENCODED_APART {
+/// Frees what a wait node's template has outside of the wait node.
+pub(crate) fn drop_template(store: &Store, node: WaitNode<'_>) -> Result<(), Error> {
+    if node.load(FORM) != ENCODED_APART {
         return Ok(());
     }
     provide::retry(store, || {
         let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-        let cell = section.view().span::<CELL_BYTES>(section.view().offset_of(cell));
-        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
-        let first = store.layout.extent_of(cell.load(TEMPLATE));
-        section.set(cell, FORM, ACTUALS);
-        section.set(cell, TEMPLATE_BYTES, 0);
+        let node = section.view().span::<NODE_BYTES>(section.view().offset_of(node));
+        let count = node.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
+        let first = store.layout.extent_of(node.load(TEMPLATE));
+        section.set(node, FORM, ACTUALS);
+        section.set(node, TEMPLATE_BYTES, 0);
         arena::give_back(&mut section, &store.layout, first, count)?;
         section.commit()?;
         Ok(())
@@ -72,33 +74,33 @@ pub(crate) fn drop_template(store: &Store, cell: Cell<'_>) -> Result<(), Error> 
     turns::tell_first_for_room(store)
 }
 
-/// Frees the ring of a cell that is in line no more, if it has one.
+/// Frees the ring of a wait node that is in line no more, if it has one.
 pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
     let view = store.memory.view();
-    if Ring::of(&view, cell(&view, number)).is_none() {
+    if Ring::of(&view, node(&view, number)).is_none() {
         return Ok(());
     }
     provide::retry(store, || {
         let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-        let cell: Cell<'_> = cell(section.view(), number);
-        let first = store.layout.extent_of(cell.load(RING));
+        let node: WaitNode<'_> = node(section.view(), number);
+        let first = store.layout.extent_of(node.load(RING));
         let count = arena::entry(section.view(), &store.layout, first).load(arena::LIVE);
-        section.set::<CELL_BYTES>(cell, RING, 0);
+        section.set::<NODE_BYTES>(node, RING, 0);
         arena::give_back(&mut section, &store.layout, first, count)?;
         Ok(section.commit()?)
     })?;
     turns::tell_first_for_room(store)
 }
 
-/// Gets a cell for this process.
+/// Gets a wait node for this process.
 ///
 /// # Errors
 ///
 /// [`Error::LimitExceeded`] if the space has its maximum of waiters.
-pub(crate) fn claim_cell(store: &Store) -> Result<u32, Error> {
-    if let Some(number) = spare_cell(store) {
+pub(crate) fn claim_node(store: &Store) -> Result<u32, Error> {
+    if let Some(number) = spare_node(store) {
         return Ok(number);
     }
     abandoned::leave_abandoned(store);
-    claim_free_cell(store)
+    claim_free_node(store)
 }

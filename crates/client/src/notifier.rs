@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use tupelo_protocol::{Bell, Fault, Pending, Request, code};
+use tupelo_protocol::{Fault, Notifier, Pending, Request, code};
 
 use crate::connection::Connection;
 use crate::pending::Waiting;
@@ -21,14 +21,14 @@ use crate::wire::Wire;
 
 /// The owner of calls that wait at one or several servers.
 #[derive(Debug)]
-pub(crate) struct RemoteBell {
+pub(crate) struct RemoteNotifier {
     /// Readable when there is something to look at.
     epoll: OwnedFd,
     rung: Arc<Rung>,
     state: Mutex<State>,
 }
 
-/// What a bell was rung for.
+/// What a notifier was rung for.
 #[derive(Debug)]
 pub(crate) struct Rung {
     /// Readable once it was rung while its owner listened.
@@ -71,8 +71,8 @@ impl Rung {
     }
 }
 
-impl RemoteBell {
-    /// A bell that nobody rings yet.
+impl RemoteNotifier {
+    /// A notifier that nobody rings yet.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl RemoteBell {
     }
 }
 
-impl Bell for RemoteBell {
+impl Notifier for RemoteNotifier {
     fn add(&self, pending: Option<&dyn Pending>) -> Option<u32> {
         let waiting = match pending {
             Some(pending) => Some((pending as &dyn Any).downcast_ref::<Waiting>()?),

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tupelo_engine::{Bell, Engine, LeaseTerms};
+use tupelo_engine::{Engine, LeaseTerms, Notifier};
 
 use super::job;
 
 /// Waits as an event loop does: listens, waits for the descriptor, drains.
-pub(crate) fn next_ready(bell: &Bell) -> Vec<u32> {
+pub(crate) fn next_ready(notifier: &Notifier) -> Vec<u32> {
     loop {
-        if bell.listen() {
-            let mut fds = [rustix::event::PollFd::new(bell, rustix::event::PollFlags::IN)];
-            let slice = bell.next_look();
+        if notifier.listen() {
+            let mut fds = [rustix::event::PollFd::new(notifier, rustix::event::PollFlags::IN)];
+            let slice = notifier.next_look();
             let timeout =
                 rustix::event::Timespec { tv_sec: 0, tv_nsec: i64::from(slice.subsec_nanos()) };
             rustix::event::poll(&mut fds, Some(&timeout)).unwrap();
         }
-        let mut ready = bell.drain();
-        ready.extend(bell.look().unwrap());
+        let mut ready = notifier.drain();
+        ready.extend(notifier.look().unwrap());
         if !ready.is_empty() {
             ready.sort_unstable();
             ready.dedup();
@@ -30,8 +30,8 @@ pub(crate) fn next_ready(bell: &Bell) -> Vec<u32> {
 /// What a blocked caller sleeps at most, who does not keep the time.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-pub(crate) fn bells<const N: usize>(engine: &Arc<Engine>) -> [Bell; N] {
-    std::array::from_fn(|_| engine.bell().unwrap())
+pub(crate) fn notifiers<const N: usize>(engine: &Arc<Engine>) -> [Notifier; N] {
+    std::array::from_fn(|_| engine.notifier().unwrap())
 }
 
 pub(crate) fn put_after(engine: &Engine, number: i64, delay: Duration) {

@@ -11,8 +11,8 @@ use crate::base::error::Error;
 use crate::operations::scan::is_listed;
 use crate::operations::targets::TupleCopy;
 use crate::recovery::enter;
+use crate::store::partition::{self, Partition};
 use crate::store::registry::Kinds;
-use crate::store::stripe::{self, Stripe};
 use crate::store::{Store, record};
 
 /// How often somebody may take what was found before it is copied. Whoever loses so often is among those who take large
@@ -34,11 +34,11 @@ pub(crate) enum LargeCopy {
 /// What was found in a critical section.
 pub(crate) enum Seen {
     Copied(TupleCopy),
-    Large(Sighting),
+    Large(VersionedReference),
 }
 
 /// A large tuple that was found, by what tells it from any other that may come to its place.
-pub(crate) struct Sighting {
+pub(crate) struct VersionedReference {
     shape: u32,
     reference: u32,
     sequence: u64,
@@ -57,7 +57,14 @@ impl LargeCopy {
             return Seen::Copied(TupleCopy::new(view, reference, *kinds));
         }
         let ((_, is_wide), sequence) = (record::shape_of(header), header.load64(record::SEQUENCE));
-        Seen::Large(Sighting { shape, reference, sequence, image_bytes, is_wide, kinds: *kinds })
+        Seen::Large(VersionedReference {
+            shape,
+            reference,
+            sequence,
+            image_bytes,
+            is_wide,
+            kinds: *kinds,
+        })
     }
 }
 
@@ -71,8 +78,8 @@ pub(crate) fn copy_match(
         match find(LargeCopy::Afterwards(TRIED_BYTES_MAX))? {
             None => return Ok(None),
             Some(Seen::Copied(copy)) => return Ok(Some(copy)),
-            Some(Seen::Large(sighting)) => {
-                if let Some(copy) = copy_of_sighting(store, &sighting)? {
+            Some(Seen::Large(versioned_reference)) => {
+                if let Some(copy) = copy_of_versioned_reference(store, &versioned_reference)? {
                     return Ok(Some(copy));
                 }
             }
@@ -85,15 +92,15 @@ pub(crate) fn copy_match(
 }
 
 /// A copy of a tuple that was seen in a section that is over; `None` if it has gone since.
-pub(crate) fn copy_of_sighting(
+pub(crate) fn copy_of_versioned_reference(
     store: &Store,
-    sighting: &Sighting,
+    versioned_reference: &VersionedReference,
 ) -> Result<Option<TupleCopy>, Error> {
-    let copy = sighting.copy(&store.memory.view());
-    let mut section = enter::enter(store, stripe::scope_of(sighting.shape))?;
-    let stripe = Stripe::of_shape(section.view(), sighting.shape);
-    let found = (sighting.reference, sighting.sequence);
-    let is_there = is_listed(section.view(), &store.layout, stripe, found);
+    let copy = versioned_reference.copy(&store.memory.view());
+    let mut section = enter::enter(store, partition::scope_of(versioned_reference.shape))?;
+    let partition = Partition::of_shape(section.view(), versioned_reference.shape);
+    let found = (versioned_reference.reference, versioned_reference.sequence);
+    let is_there = is_listed(section.view(), &store.layout, partition, found);
     if is_there && copy.is_none() {
         // What is there can be copied, unless its size is wrong.
         section.view().violate();
@@ -102,7 +109,7 @@ pub(crate) fn copy_of_sighting(
     Ok(copy.filter(|_| is_there))
 }
 
-impl Sighting {
+impl VersionedReference {
     /// What lies there now; `None` if it is seen on the way that this is something else.
     fn copy(&self, view: &View<'_>) -> Option<TupleCopy> {
         let is_same =
@@ -127,7 +134,7 @@ mod tests {
 
     const LARGE_BYTES: usize = 100_000;
     const AFTERWARDS: LargeCopy = LargeCopy::Afterwards(TRIED_BYTES_MAX);
-    const REFUSED: Error = Error::LimitExceeded { what: "refused by the sink", limit: 0 };
+    const REFUSED: Error = Error::LimitExceeded { what: "refused by the visitor", limit: 0 };
     const ANY: [PatternRef<'_>; 1] = [PatternRef::Kinds(KindSet::of(Kind::Bytes))];
 
     fn put(engine: &Engine, byte: u8) {
@@ -147,13 +154,13 @@ mod tests {
         bytes[0]
     }
 
-    /// Copies the oldest tuple, while after each sighting of it, with no lock held, `meanwhile` happens. Returns also how
+    /// Copies the oldest tuple, while after each versioned reference of it, with no lock held, `meanwhile` happens. Returns also how
     /// each copy was to be made.
     fn copied(engine: &Engine, meanwhile: impl Fn(usize)) -> (Option<u8>, Vec<LargeCopy>) {
         let mut looks = Vec::new();
         let copy = copy_match(engine, |large| {
-            let mut section = crate::recovery::enter::enter(engine, stripe::scope_of(0))?;
-            let first = Stripe::of_shape(section.view(), 0).page().load(stripe::FIRST);
+            let mut section = crate::recovery::enter::enter(engine, partition::scope_of(0))?;
+            let first = Partition::of_shape(section.view(), 0).page().load(partition::FIRST);
             let kinds = crate::store::registry::kinds_of(engine, section.view(), 0).unwrap();
             let seen = (first != 0).then(|| large.of(section.view(), (0, first), &kinds));
             section.commit()?;
@@ -244,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tuple_that_the_sink_of_a_scan_refuses_comes_again_unless_it_is_the_first_o6() {
+    fn a_tuple_that_the_visitor_of_a_scan_refuses_comes_again_unless_it_is_the_first_o6() {
         let engine = Arc::new(testing::engine(16 << 20));
         (1..=3).for_each(|byte| put(&engine, byte));
         let mut scan = engine.scan(":bytes".parse().unwrap());

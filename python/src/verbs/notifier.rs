@@ -1,4 +1,4 @@
-//! A bell as an object: what `tupelo.aio` and futures wait with.
+//! A notifier as an object: what `tupelo.aio` and futures wait with.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use tupelo::{Bell, Error};
+use tupelo::{Error, Notifier};
 
 use super::waiter::WaiterObject;
 use crate::errors;
@@ -18,34 +18,37 @@ use crate::subscription::Subscription;
 ///
 /// An event loop calls `listen`, and waits until `fileno()` is readable; a thread calls `sleep`. Both look
 /// around every `next_look()` seconds.
-#[pyclass(frozen, module = "tupelo._native", name = "Bell")]
-pub(crate) struct BellObject {
+#[pyclass(frozen, module = "tupelo._native", name = "Notifier")]
+pub(crate) struct NotifierObject {
     /// None once it was closed.
-    bell: Mutex<Option<Arc<Bell>>>,
+    notifier: Mutex<Option<Arc<Notifier>>>,
     url: String,
 }
 
-/// The objects that can ring a bell.
+/// The objects that can ring a notifier.
 #[derive(FromPyObject)]
 enum Place<'py> {
     Waiter(Bound<'py, WaiterObject>),
     Subscription(Bound<'py, Subscription>),
 }
 
-impl BellObject {
+impl NotifierObject {
     /// Locked for a moment only, never while the owner sleeps.
-    fn locked(&self) -> MutexGuard<'_, Option<Arc<Bell>>> {
-        self.bell.lock().unwrap_or_else(PoisonError::into_inner)
+    fn locked(&self) -> MutexGuard<'_, Option<Arc<Notifier>>> {
+        self.notifier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<R>(&self, ask: impl FnOnce(&Bell) -> R) -> PyResult<R> {
-        let bell = self.locked().clone();
-        bell.as_deref().map(ask).ok_or_else(|| PyRuntimeError::new_err("this bell is closed"))
+    fn with<R>(&self, ask: impl FnOnce(&Notifier) -> R) -> PyResult<R> {
+        let notifier = self.locked().clone();
+        notifier
+            .as_deref()
+            .map(ask)
+            .ok_or_else(|| PyRuntimeError::new_err("this notifier is closed"))
     }
 
     /// Lets what happens to `waiter` ring; returns the number under which it is told of.
     pub(crate) fn ring_for(&self, waiter: &tupelo::Waiter) -> PyResult<u32> {
-        self.with(|bell| bell.add(waiter))
+        self.with(|notifier| notifier.add(waiter))
     }
 
     fn exception(&self, py: Python<'_>, error: &Error) -> PyErr {
@@ -54,17 +57,18 @@ impl BellObject {
 }
 
 #[pymethods]
-impl BellObject {
+impl NotifierObject {
     #[new]
     fn new(space: &Bound<'_, Handle>) -> PyResult<Self> {
         let (py, space) = (space.py(), space.get().space());
-        let bell = space.bell().map_err(|error| errors::from_space(py, &error, space.url()))?;
-        Ok(Self { bell: Mutex::new(Some(Arc::new(bell))), url: space.url().to_owned() })
+        let notifier =
+            space.notifier().map_err(|error| errors::from_space(py, &error, space.url()))?;
+        Ok(Self { notifier: Mutex::new(Some(Arc::new(notifier))), url: space.url().to_owned() })
     }
 
-    /// The descriptor that is readable when the bell was rung while its owner listened.
+    /// The descriptor that is readable when the notifier was rung while its owner listened.
     fn fileno(&self) -> PyResult<i32> {
-        self.with(|bell| bell.as_fd().as_raw_fd())
+        self.with(|notifier| notifier.as_fd().as_raw_fd())
     }
 
     /// Let what happens to `waiter` ring; return the number under which it is told of.
@@ -73,61 +77,63 @@ impl BellObject {
             Place::Waiter(waiter) => self.ring_for(&*waiter.get().current()?),
             Place::Subscription(subscription) => {
                 let subscription = subscription.get().open()?;
-                self.with(|bell| bell.add_subscription(&subscription))
+                self.with(|notifier| notifier.add_subscription(&subscription))
             }
         }
     }
 
-    /// Forget a waiter. A closed bell has forgotten all.
+    /// Forget a waiter. A closed notifier has forgotten all.
     fn remove(&self, number: u32) {
-        if let Some(bell) = &*self.locked() {
-            bell.remove(number);
+        if let Some(notifier) = &*self.locked() {
+            notifier.remove(number);
         }
     }
 
     /// The numbers of waiters that something may have happened to since the last call.
     fn drain(&self) -> PyResult<Vec<u32>> {
-        self.with(Bell::drain)
+        self.with(Notifier::drain)
     }
 
     /// Begin to listen; False if something has happened already.
     fn listen(&self) -> PyResult<bool> {
-        self.with(Bell::listen)
+        self.with(Notifier::listen)
     }
 
     /// How long the owner may wait before it looks around, in seconds.
     fn next_look(&self) -> PyResult<f64> {
-        self.with(|bell| bell.next_look().as_secs_f64())
+        self.with(|notifier| notifier.next_look().as_secs_f64())
     }
 
-    /// Say that the owner does not wait any more, until it listens or sleeps again. A closed bell rests.
+    /// Say that the owner does not wait any more, until it listens or sleeps again. A closed notifier rests.
     fn rest(&self) {
-        if let Some(bell) = &*self.locked() {
-            bell.rest();
+        if let Some(notifier) = &*self.locked() {
+            notifier.rest();
         }
     }
 
     /// Do what blocked callers do now and then; return the waiters that have a tuple, and all watches.
     fn look(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
         // It waits for locks, if something is due.
-        py.detach(|| self.with(Bell::look))?.map_err(|error| self.exception(py, &error))
+        py.detach(|| self.with(Notifier::look))?.map_err(|error| self.exception(py, &error))
     }
 
-    /// As `look`, for a caller that has waited long enough. A closed bell tells of no place.
+    /// As `look`, for a caller that has waited long enough. A closed notifier tells of no place.
     fn last_look(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        let Some(bell) = self.locked().clone() else { return Ok(Vec::new()) };
-        py.detach(|| bell.last_look()).map_err(|error| self.exception(py, &error))
+        let Some(notifier) = self.locked().clone() else { return Ok(Vec::new()) };
+        py.detach(|| notifier.last_look()).map_err(|error| self.exception(py, &error))
     }
 
-    /// Sleep until the bell rings, or for so many seconds. For an owner that is a thread.
+    /// Sleep until the notifier rings, or for so many seconds. For an owner that is a thread.
     fn sleep(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
-        py.detach(|| self.with(|bell| bell.sleep(Duration::from_secs_f64(seconds.max(0.0)))))
+        py.detach(|| {
+            self.with(|notifier| notifier.sleep(Duration::from_secs_f64(seconds.max(0.0))))
+        })
     }
 
-    /// Give the bell back.
+    /// Give the notifier back.
     fn close(&self, py: Python<'_>) {
-        let bell = self.locked().take();
+        let notifier = self.locked().take();
         // It may have to wait for a lock, in a destructor, too.
-        py.detach(|| drop(bell));
+        py.detach(|| drop(notifier));
     }
 }

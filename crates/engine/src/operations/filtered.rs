@@ -1,13 +1,13 @@
-//! Templates with a condition over the whole tuple (rule M9): judged on copies, outside of every lock.
+//! Templates with a condition over the whole tuple (rule M9): filtered on copies, outside of every lock.
 //!
-//! A section collects copies of tuples that fit the fields and were not judged yet, a bounded number of them. With the
-//! locks released the conditions are evaluated, and the next section has more verdicts to go by. An operation takes place
-//! in a section that knows all it has to: for a take of the oldest match, the verdicts of all tuples before the one that
+//! A section collects copies of tuples that fit the fields and were not filtered yet, a bounded number of them. With the
+//! locks released the conditions are evaluated, and the next section has more filter results to go by. An operation takes place
+//! in a section that knows all it has to: for a take of the oldest match, the filter results of all tuples before the one that
 //! it takes; for a count, those of all. So it is as exact as any other (rules O1, O6, T2), however long the
-//! conditions took: a tuple is one for ever, so a verdict, which goes by its number in its shape, never changes.
+//! conditions took: a tuple is one for ever, so a filter result, which goes by its number in its shape, never changes.
 //!
 //! So that each section need not go through all that was rejected before, a shape has a *frontier*: everything up to it
-//! has its verdict. It holds as long as nothing has come back behind it, which the stripe counts ([`RETURNS`]).
+//! has its filter result. It holds as long as nothing has come back behind it, which the partition counts ([`RETURNS`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use crate::operations::moment::{self, Look};
 use crate::operations::scan::is_listed;
 use crate::operations::take::{self, take_in_hand};
 use crate::operations::targets::{self, Target, Targets, TupleCopy};
-use crate::operations::wait::{Outcome, judged};
-use crate::operations::{at_match, sighting};
+use crate::operations::wait::{Outcome, filtered};
+use crate::operations::{at_match, versioned_reference};
 use crate::recovery::provide;
+use crate::store::partition::{Partition, RETURNS};
 use crate::store::registry::Kinds;
-use crate::store::stripe::{RETURNS, Stripe};
 use crate::store::{Store, WHERE_ERRORS, record, space_line};
 use crate::time::list::{self, List};
 
@@ -39,7 +39,7 @@ const BATCH_MIN: usize = 8;
 const BATCH_MAX: usize = 256;
 /// Bytes of copies after which a batch is full.
 const BATCH_BYTES: usize = 256 << 10;
-/// Verdicts that a waiter keeps, whatever else.
+/// Filter results that a waiter keeps, whatever else.
 const KEPT_MIN: usize = 1024;
 
 /// Which of several matches is taken, of what for.
@@ -72,7 +72,7 @@ pub(crate) enum Among {
 
 /// What is known of tuples that fit the fields of a template, by their shape.
 #[derive(Debug, Default)]
-pub(crate) struct Verdicts {
+pub(crate) struct FilterResults {
     shapes: BTreeMap<u32, OfShape>,
     batches: u32,
 }
@@ -85,7 +85,7 @@ pub(crate) struct OfShape {
     frontier: Option<Frontier>,
 }
 
-/// Up to here, in the order of a shape, each tuple has its verdict; of a search for the first match: it is none.
+/// Up to here, in the order of a shape, each tuple has its filter result; of a search for the first match: it is none.
 #[derive(Clone, Copy, Debug)]
 struct Frontier {
     reference: u32,
@@ -97,7 +97,7 @@ struct Frontier {
 /// A shape of which nothing is known.
 static NOTHING_KNOWN: OfShape = OfShape { known: BTreeMap::new(), frontier: None };
 
-/// Tuples to be judged before an operation can go on, and how far the look for them went.
+/// Tuples to be filtered before an operation can go on, and how far the look for them went.
 #[derive(Default)]
 pub(crate) struct Unknown {
     copies: Vec<(u32, u64, TupleCopy)>,
@@ -106,10 +106,10 @@ pub(crate) struct Unknown {
 }
 
 /// What came of a section.
-pub(crate) enum Judged<R> {
+pub(crate) enum Filtered<R> {
     /// The operation took place.
     Done(R),
-    /// Nothing was changed: these have to be judged first.
+    /// Nothing was changed: these have to be filtered first.
     Unknown(Unknown),
 }
 
@@ -120,7 +120,7 @@ enum Sought<'t> {
     Unknown(Unknown),
 }
 
-impl Verdicts {
+impl FilterResults {
     /// None at all.
     pub(crate) const NONE: Self = Self { shapes: BTreeMap::new(), batches: 0 };
 
@@ -135,20 +135,20 @@ impl Verdicts {
         BATCH_MIN << self.batches.min((BATCH_MAX / BATCH_MIN).ilog2())
     }
 
-    fn add(&mut self, shape: u32, sequence: u64, verdict: bool) {
-        self.shape(shape).known.insert(sequence, verdict);
+    fn add(&mut self, shape: u32, sequence: u64, filter_result: bool) {
+        self.shape(shape).known.insert(sequence, filter_result);
     }
 
     fn shape(&mut self, shape: u32) -> &mut OfShape {
         self.shapes.entry(shape).or_insert(OfShape { known: BTreeMap::new(), frontier: None })
     }
 
-    /// Forgets verdicts, if most are of tuples that are gone. For who looks for the first match again and again.
+    /// Forgets filter results, if most are of tuples that are gone. For who looks for the first match again and again.
     pub(crate) fn prune(&mut self, view: &View<'_>) {
-        for (shape, verdicts) in &mut self.shapes {
-            let live = Stripe::of_shape(view, *shape).steps_max(view) as usize;
-            if verdicts.known.len() > KEPT_MIN.max(2 * live) {
-                verdicts.known.clear();
+        for (shape, filter_results) in &mut self.shapes {
+            let live = Partition::of_shape(view, *shape).steps_max(view) as usize;
+            if filter_results.known.len() > KEPT_MIN.max(2 * live) {
+                filter_results.known.clear();
             }
         }
     }
@@ -157,10 +157,10 @@ impl Verdicts {
 impl OfShape {
     /// Whether the tuple at `reference` is known to be a match.
     pub(crate) fn admits(&self, view: &View<'_>, reference: u32) -> bool {
-        self.verdict(view, reference) == Some(true)
+        self.filter_result(view, reference) == Some(true)
     }
 
-    fn verdict(&self, view: &View<'_>, reference: u32) -> Option<bool> {
+    fn filter_result(&self, view: &View<'_>, reference: u32) -> Option<bool> {
         self.known.get(&sequence_of(view, reference)).copied()
     }
 }
@@ -196,18 +196,18 @@ impl Survey<'_> {
     /// Adds what is unknown to `unknown`. Returns the first match, if it is one for the first match, all before it are
     /// known, and there is one.
     fn go(&self, view: &View<'_>, target: &Target<'_>, unknown: &mut Unknown) -> Option<u32> {
-        let Some(verdicts) = target.verdicts else {
+        let Some(filter_results) = target.filter_results else {
             return self.is_for_first.then(|| target.first(view, self.seed, self.backward))?;
         };
-        let stripe = Stripe::of_shape(view, target.shape);
-        let returns = stripe.page().load(RETURNS);
+        let partition = Partition::of_shape(view, target.shape);
+        let returns = partition.page().load(RETURNS);
         let is_in_order = !self.backward && target.has_one_alternative();
         let holds = |frontier: &Frontier| frontier.returns == returns && is_in_order;
-        let mut frontier = verdicts.frontier.filter(holds);
+        let mut frontier = filter_results.frontier.filter(holds);
         let passed = frontier.map(|frontier| frontier.sequence);
         let behind = frontier
             .map(|frontier| (frontier.reference, frontier.sequence))
-            .filter(|place| is_listed(view, self.layout, stripe, *place))
+            .filter(|place| is_listed(view, self.layout, partition, *place))
             .map(|(reference, _)| reference);
         let mut is_prefix = !self.backward;
         let mut found = None;
@@ -221,13 +221,13 @@ impl Survey<'_> {
                     return true;
                 }
                 if is_passed_over {
-                    // For now: it may be a match again. Who looks for the first one does not judge it before.
+                    // For now: it may be a match again. Who looks for the first one does not filter it before.
                     is_prefix = false;
                     if self.is_for_first {
                         return true;
                     }
                 }
-                match verdicts.known.get(&sequence) {
+                match filter_results.known.get(&sequence) {
                     Some(true) if self.is_for_first => {
                         found = unknown.copies.is_empty().then_some(reference);
                         return false;
@@ -249,34 +249,42 @@ impl Survey<'_> {
     }
 }
 
-/// Runs `attempt` with more and more verdicts, until none is missing.
-pub(crate) fn judging<R, E>(
+/// Runs `attempt` with more and more filter results, until none is missing.
+pub(crate) fn filtering<R, E>(
     store: &Store,
     template: &[TemplateRef<'_>],
-    verdicts: &mut Verdicts,
-    mut attempt: impl FnMut(&Verdicts) -> Result<Judged<R>, E>,
+    filter_results: &mut FilterResults,
+    mut attempt: impl FnMut(&FilterResults) -> Result<Filtered<R>, E>,
 ) -> Result<R, E> {
     loop {
-        match attempt(verdicts)? {
-            Judged::Done(result) => return Ok(result),
-            Judged::Unknown(unknown) => {
+        match attempt(filter_results)? {
+            Filtered::Done(result) => return Ok(result),
+            Filtered::Unknown(unknown) => {
                 for (shape, sequence, copy) in &unknown.copies {
-                    verdicts.add(*shape, *sequence, verdict(store, template, &copy.view()));
+                    filter_results.add(
+                        *shape,
+                        *sequence,
+                        filter_result(store, template, &copy.view()),
+                    );
                 }
                 for (shape, frontier) in unknown.frontiers {
-                    verdicts.shape(shape).frontier = Some(frontier);
+                    filter_results.shape(shape).frontier = Some(frontier);
                 }
-                verdicts.batches = verdicts.batches.saturating_add(1);
+                filter_results.batches = filter_results.batches.saturating_add(1);
             }
         }
     }
 }
 
 /// Whether `tuple`, a copy, is what `template` asks for. A condition that can not be told is counted.
-pub(crate) fn verdict(store: &Store, template: &[TemplateRef<'_>], tuple: &TupleView<'_>) -> bool {
+pub(crate) fn filter_result(
+    store: &Store,
+    template: &[TemplateRef<'_>],
+    tuple: &TupleView<'_>,
+) -> bool {
     let mut failed = false;
     for one in template {
-        match one.judge(tuple) {
+        match one.filter(tuple) {
             Ok(true) => return true,
             Ok(false) => {}
             Err(_) => failed = true,
@@ -290,18 +298,19 @@ pub(crate) fn verdict(store: &Store, template: &[TemplateRef<'_>], tuple: &Tuple
     false
 }
 
-/// Runs `operation` on the match that the choice asks for, in a section that holds all stripes concerned; `None`
+/// Runs `operation` on the match that the choice asks for, in a section that holds all partitions concerned; `None`
 /// if nothing matches at one moment. For templates with a condition.
-pub(crate) fn find_judged<'e, R>(
+pub(crate) fn find_filtered<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
     choice: Choice,
-    verdicts: &mut Verdicts,
+    filter_results: &mut FilterResults,
     mut operation: impl FnMut(&mut Section<'e>, &Target<'_>, u32) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
-    judging(store, template, verdicts, |verdicts| {
+    filtering(store, template, filter_results, |filter_results| {
         provide::retry(store, || {
-            let targets = || targets::targets_judged(store, template, choice.purpose, verdicts);
+            let targets =
+                || targets::targets_filtered(store, template, choice.purpose, filter_results);
             let lock = |targets: &Targets<'_>| {
                 if choice.with_wide {
                     return targets::lock_with_wide(store, targets).map(Some);
@@ -310,18 +319,21 @@ pub(crate) fn find_judged<'e, R>(
             };
             let how = Look { targets, lock, recalls: choice.recalls };
             let done = moment::at_moment(store, &how, |mut section: Section<'e>, targets| {
-                Ok(Some(match seek(store, &section, targets, choice.order, verdicts.room()) {
-                    Sought::Unknown(unknown) => Judged::Unknown(unknown),
-                    Sought::Nothing => Judged::Done(None),
-                    Sought::Found(target, reference) => {
-                        section.focus(Stripe::of_shape(section.view(), target.shape).scope());
-                        let result = operation(&mut section, target, reference)?;
-                        journal::commit(store, &mut section)?;
-                        Judged::Done(Some(result))
-                    }
-                }))
+                Ok(Some(
+                    match seek(store, &section, targets, choice.order, filter_results.room()) {
+                        Sought::Unknown(unknown) => Filtered::Unknown(unknown),
+                        Sought::Nothing => Filtered::Done(None),
+                        Sought::Found(target, reference) => {
+                            section
+                                .focus(Partition::of_shape(section.view(), target.shape).scope());
+                            let result = operation(&mut section, target, reference)?;
+                            journal::commit(store, &mut section)?;
+                            Filtered::Done(Some(result))
+                        }
+                    },
+                ))
             })?;
-            Ok(done.unwrap_or(Judged::Done(None)))
+            Ok(done.unwrap_or(Filtered::Done(None)))
         })
     })
 }
@@ -367,7 +379,7 @@ fn seek_known<'t>(
     chosen.map_or(Sought::Nothing, |found| Sought::Found(found.target, found.reference))
 }
 
-/// A batch of those among the candidates that have no verdict; `None` if all have, or there is no condition.
+/// A batch of those among the candidates that have no filter result; `None` if all have, or there is no condition.
 pub(crate) fn unknown(
     store: &Store,
     section: &Section<'_>,
@@ -379,20 +391,20 @@ pub(crate) fn unknown(
     let view = section.view();
     let mut unknown = Unknown::default();
     for target in targets {
-        let Some(verdicts) = target.verdicts else { continue };
+        let Some(filter_results) = target.filter_results else { continue };
         if among != Among::Dead {
             survey.go(view, target, &mut unknown);
         }
         let others = match among {
             Among::Listed => Vec::new(),
             Among::Held => targets::held(store, section, target),
-            Among::Dead => list::records(view, Stripe::of_shape(view, target.shape), List::Dead)
+            Among::Dead => list::records(view, Partition::of_shape(view, target.shape), List::Dead)
                 .map(|(reference, _)| reference)
                 .filter(|reference| target.fits(view, *reference, seed))
                 .collect(),
         };
         for reference in others {
-            if verdicts.verdict(view, reference).is_none() && !unknown.is_full(room) {
+            if filter_results.filter_result(view, reference).is_none() && !unknown.is_full(room) {
                 unknown.add(view, target, reference);
             }
         }
@@ -400,8 +412,8 @@ pub(crate) fn unknown(
     (!unknown.copies.is_empty()).then_some(unknown)
 }
 
-impl Verdicts {
-    /// A batch of those among the candidates that have no verdict: see [`unknown`].
+impl FilterResults {
+    /// A batch of those among the candidates that have no filter result: see [`unknown`].
     pub(crate) fn missing(
         &self,
         store: &Store,
@@ -422,103 +434,103 @@ pub(crate) fn has_condition(template: &[TemplateRef<'_>]) -> bool {
 /// The verbs for one match.
 /// Takes a match, as [`crate::Engine::try_take`] does.
 #[cold]
-pub(crate) fn take_judged<R, E: From<Error>>(
+pub(crate) fn take_filtered<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    verdicts: &mut Verdicts,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    filter_results: &mut FilterResults,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let taken = find_judged(
+    let taken = find_filtered(
         store,
         template,
         Choice::of(Purpose::Take, order),
-        verdicts,
+        filter_results,
         |section, target, reference| {
-            let stripe = Stripe::of_shape(section.view(), target.shape);
-            let flight = take_in_hand(section, stripe, reference)?;
-            Ok((stripe.scope(), reference, flight, target.kinds))
+            let partition = Partition::of_shape(section.view(), target.shape);
+            let in_flight = take_in_hand(section, partition, reference)?;
+            Ok((partition.scope(), reference, in_flight, target.kinds))
         },
     );
-    let Some((scope, reference, flight, kinds)) = taken? else { return Ok(None) };
-    take::pour(store, scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+    let Some((scope, reference, in_flight, kinds)) = taken? else { return Ok(None) };
+    take::pour(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
 }
 
 /// Takes a match, or gets in line for it.
 #[cold]
-pub(crate) fn take_judged_or_wait<R, E: From<Error>>(
+pub(crate) fn take_filtered_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
-    let mut verdicts = Verdicts::default();
-    match take_judged(engine, template, order, &mut verdicts, sink)? {
+    let mut filter_results = FilterResults::default();
+    match take_filtered(engine, template, order, &mut filter_results, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
-        None => Ok(Outcome::Waits(judged::judged_waiter(
+        None => Ok(Outcome::Waits(filtered::filtered_waiter(
             engine,
             template,
             (Want::Take, None),
-            verdicts,
+            filter_results,
         )?)),
     }
 }
 
 /// Copies a match, as [`crate::Engine::try_read`] does.
 #[cold]
-pub(crate) fn read_judged<R, E: From<Error>>(
+pub(crate) fn read_filtered<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
-    verdicts: &mut Verdicts,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    filter_results: &mut FilterResults,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let choice = Choice::of(Purpose::Read, order);
-    let copy = sighting::copy_match(store, |large| {
-        find_judged(store, template, choice, verdicts, |section, target, reference| {
+    let copy = versioned_reference::copy_match(store, |large| {
+        find_filtered(store, template, choice, filter_results, |section, target, reference| {
             Ok(large.of(section.view(), (target.shape, reference), &target.kinds))
         })
     })?;
-    copy.map(|copy| sink(copy.view())).transpose()
+    copy.map(|copy| visitor(copy.view())).transpose()
 }
 
 /// Copies a match, or gets in line for one.
 #[cold]
-pub(crate) fn read_judged_or_wait<R, E: From<Error>>(
+pub(crate) fn read_filtered_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
-    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
-    let mut verdicts = Verdicts::default();
-    match read_judged(engine, template, order, &mut verdicts, sink)? {
+    let mut filter_results = FilterResults::default();
+    match read_filtered(engine, template, order, &mut filter_results, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
-        None => Ok(Outcome::Waits(judged::judged_waiter(
+        None => Ok(Outcome::Waits(filtered::filtered_waiter(
             engine,
             template,
             (Want::Read, None),
-            verdicts,
+            filter_results,
         )?)),
     }
 }
 
 /// Changes a match in the section that found it, as [`crate::operations::at_match::at_match`] does.
 #[cold]
-pub(crate) fn at_judged_match<'e, R>(
+pub(crate) fn at_filtered_match<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
     (order, purpose): (Order, Purpose),
-    mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+    mut act: impl FnMut(&mut Section<'e>, Partition<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
-    find_judged(
+    find_filtered(
         store,
         template,
         Choice::of(purpose, order),
-        &mut Verdicts::default(),
+        &mut FilterResults::default(),
         |section, target, reference| {
-            let stripe = Stripe::of_shape(section.view(), target.shape);
+            let partition = Partition::of_shape(section.view(), target.shape);
             let hit = Hit { record: record::at(section.view(), reference), place: None };
-            act(section, stripe, hit, &target.kinds)
+            act(section, partition, hit, &target.kinds)
         },
     )
 }

@@ -1,4 +1,4 @@
-//! The page of a stripe: what one lock protects of a shape.
+//! The page of a partition: what one lock protects of a shape.
 //!
 //! | bytes | what |
 //! |---:|---|
@@ -15,12 +15,12 @@
 use tupelo_shm::{GRANULE, Span, View};
 
 use crate::base::clock::is_past;
-use crate::base::layout::{self, STRIPE_BYTES};
+use crate::base::layout::{self, PARTITION_BYTES};
 use crate::store::blocks::SIZES_COUNT;
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
-/// Cells that are in line here: blocked callers, and subscriptions.
+/// Wait nodes that are in line here: blocked callers, and subscriptions.
 pub(crate) const WAITING: usize = 68;
 /// Those among them that are told of removals.
 pub(crate) const WATCHING_REMOVALS: usize = 72;
@@ -104,40 +104,40 @@ pub(crate) const SPARE_BEYOND: usize = PARTIAL_BEYOND + 4 * SIZES_COUNT;
 const _: () = assert!(PARTIAL + 4 * SIZES_COUNT <= SPARES);
 const _: () = assert!(SPARES + 4 * SPARES_COUNT <= WAITER_MASKS);
 const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
-const _: () = assert!(SPARE_BEYOND + 4 <= STRIPE_BYTES);
+const _: () = assert!(SPARE_BEYOND + 4 <= PARTITION_BYTES);
 
-/// A stripe, as a window on its page.
+/// A partition, as a window on its page.
 #[derive(Clone, Copy)]
-pub(crate) struct Stripe<'m> {
-    page: Span<'m, STRIPE_BYTES>,
+pub(crate) struct Partition<'m> {
+    page: Span<'m, PARTITION_BYTES>,
     scope: u32,
 }
 
-impl<'m> Stripe<'m> {
-    /// The stripe with this page and lock.
+impl<'m> Partition<'m> {
+    /// The partition with this page and lock.
     #[inline(always)]
-    pub(crate) fn new(page: Span<'m, STRIPE_BYTES>, scope: u32) -> Self {
+    pub(crate) fn new(page: Span<'m, PARTITION_BYTES>, scope: u32) -> Self {
         Self { page, scope }
     }
 
-    /// The stripe of shape `shape`, which exists.
+    /// The partition of shape `shape`, which exists.
     #[inline]
     pub(crate) fn of_shape(view: &View<'m>, shape: u32) -> Self {
-        Self { page: view.span(layout::stripe(shape)), scope: scope_of(shape) }
+        Self { page: view.span(layout::partition(shape)), scope: scope_of(shape) }
     }
 
-    /// The stripe that `scope` is the lock of.
+    /// The partition that `scope` is the lock of.
     pub(crate) fn of_scope(view: &View<'m>, scope: u32) -> Self {
         Self { page: view.span(scope as usize * GRANULE), scope }
     }
 
     /// The page itself.
     #[inline(always)]
-    pub(crate) fn page(self) -> Span<'m, STRIPE_BYTES> {
+    pub(crate) fn page(self) -> Span<'m, PARTITION_BYTES> {
         self.page
     }
 
-    /// How many records a walk through the stripe meets at most: as many as it counts, and no more than
+    /// How many records a walk through the partition meets at most: as many as it counts, and no more than
     /// the segment can hold, should the count be damaged.
     #[inline]
     pub(crate) fn steps_max(self, view: &View<'_>) -> u32 {
@@ -158,34 +158,34 @@ impl<'m> Stripe<'m> {
     }
 }
 
-/// The shape whose stripe `scope` is the lock of.
+/// The shape whose partition `scope` is the lock of.
 pub(crate) fn shape_of(scope: u32) -> u32 {
     (scope - scope_of(0)) / (scope_of(1) - scope_of(0))
 }
 
-/// The scope of the lock of shape `shape`'s stripe.
+/// The scope of the lock of shape `shape`'s partition.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]
+#[expect(clippy::cast_possible_truncation, reason = "partitions lie in the first 100 MiB")]
 pub(crate) const fn scope_of(shape: u32) -> u32 {
-    (layout::stripe(shape) / GRANULE) as u32
+    (layout::partition(shape) / GRANULE) as u32
 }
 
-/// Whether something is due in `stripe`. For readers without the lock, who look before they believe what they found.
+/// Whether something is due in `partition`. For readers without the lock, who look before they believe what they found.
 #[inline(always)]
-pub(crate) fn is_behind(stripe: Stripe<'_>) -> bool {
-    is_past(stripe.page().load64(DUE_MS))
+pub(crate) fn is_behind(partition: Partition<'_>) -> bool {
+    is_past(partition.page().load64(DUE_MS))
 }
 
-/// Whether something is due in `stripe`, by who has looked at the clock: the exact one, or the one that is ahead.
+/// Whether something is due in `partition`, by who has looked at the clock: the exact one, or the one that is ahead.
 #[inline]
-pub(crate) fn is_behind_at(stripe: Stripe<'_>, now_ms: u64) -> bool {
-    let due_ms = stripe.page().load64(DUE_MS);
+pub(crate) fn is_behind_at(partition: Partition<'_>, now_ms: u64) -> bool {
+    let due_ms = partition.page().load64(DUE_MS);
     // What the cheap clock does not know of yet, nobody would let happen.
-    due_ms != 0 && due_ms <= now_ms && is_behind(stripe)
+    due_ms != 0 && due_ms <= now_ms && is_behind(partition)
 }
 
 /// Counts a take. Not undone by itself (`step::count_anew`).
 #[inline]
-pub(crate) fn count_take(stripe: Stripe<'_>) {
-    stripe.page().init64(TAKES, stripe.page().load64(TAKES).wrapping_add(1));
+pub(crate) fn count_take(partition: Partition<'_>) {
+    partition.page().init64(TAKES, partition.page().load64(TAKES).wrapping_add(1));
 }
