@@ -28,10 +28,10 @@ pub(crate) struct RemoteNotifier {
     state: Mutex<State>,
 }
 
-/// What a notifier was rung for.
+/// The calls that a notifier was told of.
 #[derive(Debug)]
 pub(crate) struct Rung {
-    /// Readable once it was rung while its owner listened.
+    /// Readable once it was told of one while its owner listened.
     event: OwnedFd,
     numbers: Mutex<Vec<u32>>,
     listens: AtomicBool,
@@ -72,7 +72,7 @@ impl Rung {
 }
 
 impl RemoteNotifier {
-    /// A notifier that nobody rings yet.
+    /// A notifier that has nothing to tell of yet.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl RemoteNotifier {
     /// Lets the descriptor be readable for the connections of those who wait, or not.
     fn watch_connections(&self, watches: bool) {
         for (connection, watched) in &mut self.state().connections {
-            // Another one, or none, if it was lost: then the owner is rung for when there is one again.
+            // Another one, or none, if it was lost: then the owner is told when there is one again.
             let wire = connection.wire().filter(|_| watches);
             if wire.as_ref().map(Arc::as_ptr) == watched.as_ref().map(Arc::as_ptr) {
                 continue;
@@ -143,7 +143,7 @@ impl RemoteNotifier {
         }
     }
 
-    /// What it was rung for, each once; a watch is told that somebody looks.
+    /// The calls that it was told of, each once; a watch is told that somebody looks.
     fn rung_for(&self) -> Vec<u32> {
         let mut numbers = std::mem::take(&mut *self.rung.numbers());
         numbers.sort_unstable();

@@ -225,8 +225,8 @@ impl Hosted {
         self.serve(concerned);
     }
 
-    /// Serves what the notifier has rung for. Returns how long to sleep until the next look if it does not ring again; `None`
-    /// while nobody waits.
+    /// Serves what the notifier tells of. Returns how long to sleep until the next look if it tells of nothing more;
+    /// `None` while nobody waits.
     fn turn(&self) -> Option<Duration> {
         loop {
             self.serve(self.notifier.drain());

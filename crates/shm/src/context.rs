@@ -1,4 +1,4 @@
-//! The tools of a thread inside a segment: laid out once, used by one section after the other.
+//! Section contexts: the tools of a thread inside a segment, set up once, used by one section after the other.
 //!
 //! A section needs the thread's slot and number, the kernel's robust list, a view, and a place in the undo log. Nearly
 //! all of that is the same for the next section of the same thread. So it stays where it is, in the thread's static
@@ -22,12 +22,12 @@ use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
 pub(crate) struct SectionContext {
-    /// The number of the mapping that the section context is laid for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By
-    /// number, since another mapping may come to the same addresses: data of a mapping that is gone is not used.
+    /// The number of the mapping that it is set up for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By number,
+    /// since another mapping may come to the same addresses: data of a mapping that is gone is not used.
     ready_for: u64,
     /// That number, also while a section uses it.
     laid_for: u64,
-    /// The memory that the section which uses the section context is over.
+    /// The memory of the section that uses it.
     over: *const Memory,
     pub(crate) view: View<'static>,
     pub(crate) thread: Thread<'static>,
@@ -54,13 +54,13 @@ thread_local! {
     static CONTEXT: UnsafeCell<SectionContext> = const { UnsafeCell::new(SectionContext::bare()) };
 }
 
-/// No mapping: not laid yet.
+/// No mapping: not set up yet.
 const FOR_NONE: u64 = u64::MAX;
 /// No mapping either.
 const IN_USE: u64 = 0;
 
 impl SectionContext {
-    /// A section context that is laid for no segment.
+    /// A section context that is set up for no segment.
     const fn bare() -> Self {
         Self {
             ready_for: FOR_NONE,
@@ -79,7 +79,7 @@ impl SectionContext {
         }
     }
 
-    /// Lays the section context for `memory` and the calling thread.
+    /// Sets the section context up for `memory` and the calling thread.
     fn lay(&mut self, memory: &Memory, thread: Thread<'_>) {
         self.laid_for = memory.mapping().number();
         // SAFETY: the slot is a page of the mapping, which stays as long as a section borrows it. After that only
@@ -97,7 +97,7 @@ pub(crate) struct Hold<'m> {
 }
 
 impl<'m> Hold<'m> {
-    /// The calling thread's section context, laid for `memory`.
+    /// The calling thread's section context, set up for `memory`.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl<'m> Hold<'m> {
         Ok(Self { context: unsafe { NonNull::new_unchecked(context) }, memory: PhantomData })
     }
 
-    /// Lays a section context: the thread's, unless it is in use.
+    /// Sets up a section context: the thread's, unless it is in use.
     #[cold]
     #[inline(never)]
     fn laid(memory: &'m Memory) -> Result<Self, Error> {
@@ -148,7 +148,8 @@ impl<'m> Hold<'m> {
     /// The memory that the section context was asked for.
     #[inline(always)]
     pub(crate) fn memory(&self) -> &'m Memory {
-        // SAFETY: `new` has put it there, where it is borrowed for 'm; as long as this hold has the section context, no other gets it.
+        // SAFETY: `new` has put it there, where it is borrowed for 'm. As long as this hold has the section context, no
+        // other hold gets it.
         unsafe { &*self.over }
     }
 

@@ -5,9 +5,9 @@
 //! value to the log of this thread:
 //!
 //! ```text
-//! set:     entry[n] = (offset, scope, old);  n = n + 1;  *offset = new
-//! commit:  n = 0
-//! recoverer:    restore the entries of this scope, newest first
+//! set:        entry[n] = (offset, scope, old);  n = n + 1;  *offset = new
+//! commit:     n = 0
+//! recoverer:  restore the entries of this scope, newest first
 //! ```
 //!
 //! SIGKILL arrives between two instructions with all earlier stores done and no later one, so program

@@ -180,9 +180,9 @@ impl Line {
         self.places.iter().try_for_each(|(_, waiter)| waiter.end_wait().map(drop))
     }
 
-    /// Waits by notifiers that its places ring meanwhile.
+    /// Waits by notifiers that tell of its places meanwhile.
     fn wait_by(&self, wait: impl FnOnce(&Notifiers) -> Result<bool, Error>) -> Result<bool, Error> {
-        // First: in a child its notifier would be told of what comes for the parent, whose cells these are.
+        // First: in a child its notifier would be told of what comes for the parent, whose wait nodes these are.
         self.places.iter().try_for_each(|(_, waiter)| waiter.require_own())?;
         let notifiers = Notifiers::of(&self.search)?;
         let numbers: Vec<(usize, u32)> = self
@@ -272,7 +272,7 @@ impl Notifiers {
         Ok(any)
     }
 
-    /// Sleeps until one of them is rung, or so long. Returns whether none was.
+    /// Sleeps until one of them has something to tell, or so long. Returns whether none has.
     fn sleep(&self, slice: Duration) -> Result<bool, Error> {
         let mut sockets: Vec<PollFd<'_>> =
             self.notifiers.iter().map(|notifier| PollFd::new(notifier, PollFlags::IN)).collect();

@@ -22,7 +22,7 @@ use crate::wait::Waiter;
 /// space.put(&fields!["job", 7])?;
 /// assert_eq!(notifier.drain(), [number]);
 /// let Outcome::Done(job) = waiter.finish_now(|tuple| Ok::<_, Error>(tuple.to_tuple()?))? else {
-///     panic!("the notifier rang, so there is a tuple")
+///     panic!("the notifier told of it, so there is a tuple")
 /// };
 /// assert_eq!(job.to_string(), r#"("job", 7)"#);
 /// # Ok::<(), Error>(())
@@ -33,7 +33,7 @@ pub struct Notifier {
     inner: Inner,
 }
 
-/// Whose calls it is rung for.
+/// Whose calls it tells of.
 #[derive(Debug)]
 enum Inner {
     /// The waiters of an engine in this process.
@@ -62,8 +62,8 @@ impl Space {
 }
 
 impl Notifier {
-    /// Lets what happens to `waiter`, one of the same space, ring this notifier. Returns the number under which it is
-    /// told of.
+    /// Lets this notifier tell of what happens to `waiter`, one of the same space. Returns the number under which it
+    /// does.
     ///
     /// # Panics
     ///
@@ -113,7 +113,7 @@ impl Notifier {
         }
     }
 
-    /// Sleeps until the notifier rings, or for `slice`.
+    /// Sleeps until the notifier has something to tell, or for `slice`.
     pub fn sleep(&self, slice: Duration) {
         match &self.inner {
             Inner::Here(notifier) => notifier.sleep(slice),
@@ -139,7 +139,7 @@ impl Notifier {
     }
 
     /// Does what blocked callers do now and then, and returns the waiters that have a tuple, whether or not the
-    /// notifier rang for them, and all watches: a process that was killed before it could ring is made up for.
+    /// notifier was told of them, and all watches: so nothing is lost with a process that was killed before it told.
     ///
     /// # Errors
     ///

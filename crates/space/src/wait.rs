@@ -218,8 +218,8 @@ impl Waiter {
         let mut once = visitor_once(visitor);
         let mut waiter = self;
         loop {
-            // First: of the causes for which a notifier was rung, or another waiter woken, this waiter has no signal to
-            // wait for.
+            // First: of the causes that a notifier was told of, or another waiter was woken for, this waiter has no
+            // signal to wait for.
             match waiter.finish_now(&mut once)? {
                 Outcome::Done(result) => return Ok(result),
                 Outcome::Waits(again) => waiter = again,

@@ -25,7 +25,7 @@ pub(crate) struct NotifierObject {
     url: String,
 }
 
-/// The objects that can ring a notifier.
+/// The objects that a notifier can tell of.
 #[derive(FromPyObject)]
 enum Place<'py> {
     Waiter(Bound<'py, WaiterObject>),
@@ -46,7 +46,7 @@ impl NotifierObject {
             .ok_or_else(|| PyRuntimeError::new_err("this notifier is closed"))
     }
 
-    /// Lets what happens to `waiter` ring; returns the number under which it is told of.
+    /// Lets it tell of what happens to `waiter`; returns the number under which it does.
     pub(crate) fn ring_for(&self, waiter: &tupelo::Waiter) -> PyResult<u32> {
         self.with(|notifier| notifier.add(waiter))
     }
@@ -66,12 +66,12 @@ impl NotifierObject {
         Ok(Self { notifier: Mutex::new(Some(Arc::new(notifier))), url: space.url().to_owned() })
     }
 
-    /// The descriptor that is readable when the notifier was rung while its owner listened.
+    /// The descriptor that is readable when something was told to the notifier while its owner listened.
     fn fileno(&self) -> PyResult<i32> {
         self.with(|notifier| notifier.as_fd().as_raw_fd())
     }
 
-    /// Let what happens to `waiter` ring; return the number under which it is told of.
+    /// Let it tell of what happens to `waiter`; return the number under which it does.
     fn add(&self, waiter: Place<'_>) -> PyResult<u32> {
         match waiter {
             Place::Waiter(waiter) => self.ring_for(&*waiter.get().current()?),
@@ -123,7 +123,7 @@ impl NotifierObject {
         py.detach(|| notifier.last_look()).map_err(|error| self.exception(py, &error))
     }
 
-    /// Sleep until the notifier rings, or for so many seconds. For an owner that is a thread.
+    /// Sleep until the notifier has something to tell, or for so many seconds. For an owner that is a thread.
     fn sleep(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         py.detach(|| {
             self.with(|notifier| notifier.sleep(Duration::from_secs_f64(seconds.max(0.0))))

@@ -13,8 +13,8 @@ from conformance.run import Run
 from tupelo import aio
 
 TURNS = 4
-"""How often the loop goes round until a blocked call has heard of a step: it finds the notifier
-rung, asks it for whom, and says so to that one. One more is to spare."""
+"""How often the loop goes round until a blocked call has heard of a step: it finds that the
+notifier was told, asks it for whom, and says so to that one. One more is to spare."""
 
 
 def hold(case, new_url):

@@ -2,7 +2,7 @@
 
 A native `Notifier` tells which of many places in line have something. The loop waits for its file
 descriptor, with all else that it waits for, and looks around from time to time as every blocked
-caller does: time passes in the space while its callers sleep, and a process that was killed rings
+caller does: time passes in the space while its callers sleep, and a process that was killed tells
 nobody.
 """
 
@@ -119,7 +119,7 @@ class LoopNotifier:
             self._tell(self._notifier.drain())
         due = self._loop.time() + self._notifier.next_look()
         if self._next_look is not None and due < self._next_look.when():
-            # The notifier was rung because something is due earlier than it was.
+            # The notifier was told because something is due earlier than it was.
             self._next_look.cancel()
             self._next_look = None
         if self._next_look is None:
@@ -164,7 +164,10 @@ class LoopNotifier:
 
 
 class _Reader:
-    """The callback of a loop for a rung notifier. A loop lets go of it when it is closed."""
+    """The callback of a loop for a notifier with something to tell.
+
+    A loop lets go of it when it is closed.
+    """
 
     __slots__ = ("_notifier",)
 

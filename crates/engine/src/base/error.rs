@@ -138,8 +138,8 @@ impl Fullness {
     }
 }
 
-/// What an operation found missing. It is dropped, the missing is got while no partition is locked, and the
-/// operation begins again.
+/// What an operation found missing. Its section is dropped, what is missing is got while no partition is locked, and
+/// the operation begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Need {

@@ -160,13 +160,13 @@ pub(crate) const fn class(index: u32) -> usize {
     CLASSES + index as usize * CLASS_PAGE_BYTES
 }
 
-/// Offset of waiter wait node `index`.
+/// Offset of wait node `index`.
 #[inline]
 pub(crate) const fn node(index: u32) -> usize {
     NODES + index as usize * NODE_BYTES
 }
 
-/// Offset of the word with the bit of waiter wait node `index`.
+/// Offset of the word with the bit of wait node `index`.
 #[inline]
 pub(crate) const fn raised(index: u32) -> usize {
     RAISED + 4 * (index / 32) as usize

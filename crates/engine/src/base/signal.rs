@@ -15,10 +15,10 @@ pub(crate) const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 /// Something happened: look.
 const RAISED: u32 = 2;
-/// The owner waits for something else to be readable, too, and has to be rung.
+/// The owner waits for something else to be readable, too, and has to be sent a byte.
 const LISTENING: u32 = 3;
 
-/// Tells the owner to look. Returns whether it listens, and so has to be rung.
+/// Tells the owner to look. Returns whether it listens, and so has to be sent a byte.
 pub(crate) fn raise(signal: &AtomicU32) -> bool {
     // AcqRel pairs with the owner's exchanges: whoever sees the signal sees what was committed before it.
     let before = signal.swap(RAISED, Ordering::AcqRel);

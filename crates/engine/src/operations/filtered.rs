@@ -1,13 +1,15 @@
 //! Templates with a condition over the whole tuple (rule M9): filtered on copies, outside of every lock.
 //!
-//! A section collects copies of tuples that fit the fields and were not filtered yet, a bounded number of them. With the
-//! locks released the conditions are evaluated, and the next section has more filter results to go by. An operation takes place
-//! in a section that knows all it has to: for a take of the oldest match, the filter results of all tuples before the one that
-//! it takes; for a count, those of all. So it is as exact as any other (rules O1, O6, T2), however long the
-//! conditions took: a tuple is one for ever, so a filter result, which goes by its number in its shape, never changes.
+//! A section collects copies of tuples that fit the fields and have no filter result yet, a bounded number of them.
+//! With the locks released the conditions are evaluated, and the next section has more filter results to go by. An
+//! operation takes place in a section that knows all it has to. For a take of the oldest match, these are the filter
+//! results of all tuples up to it; for a count, those of all. So it is as exact as any other (rules O1, O6, T2),
+//! however long the conditions took. A tuple never changes, so neither does its filter result. It is kept by the number
+//! of the tuple in its shape.
 //!
-//! So that each section need not go through all that was rejected before, a shape has a *frontier*: everything up to it
-//! has its filter result. It holds as long as nothing has come back behind it, which the partition counts ([`RETURNS`]).
+//! Not every section goes through all that was rejected before: a shape has a *frontier*, and everything up to it has
+//! its filter result. It holds as long as nothing has come back behind it. The partition counts what comes back
+//! ([`RETURNS`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,7 +87,8 @@ pub(crate) struct OfShape {
     frontier: Option<Frontier>,
 }
 
-/// Up to here, in the order of a shape, each tuple has its filter result; of a search for the first match: it is none.
+/// Up to here, in the order of a shape, each tuple has its filter result. In a search for the first match, none of them
+/// has passed.
 #[derive(Clone, Copy, Debug)]
 struct Frontier {
     reference: u32,

@@ -154,7 +154,7 @@ mod tests {
         bytes[0]
     }
 
-    /// Copies the oldest tuple, while after each versioned reference of it, with no lock held, `meanwhile` happens. Returns also how
+    /// Copies the oldest tuple. Each time that it was found, and no lock is held, `meanwhile` happens. Returns also how
     /// each copy was to be made.
     fn copied(engine: &Engine, meanwhile: impl Fn(usize)) -> (Option<u8>, Vec<LargeCopy>) {
         let mut looks = Vec::new();

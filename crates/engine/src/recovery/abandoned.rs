@@ -34,10 +34,10 @@ pub(crate) fn give_node_back(store: &Store, number: u32, want: Want) {
     }
 }
 
-/// Notes that this thread could not let go of what an in-flight slot of it names: it is put back, or freed, later.
+/// Notes that this thread could not let go of what one of its in-flight slots names: it is put back, or freed, later.
 #[cold]
 pub(crate) fn abandon_in_flight(store: &Store, in_flight: &InFlight) {
-    // The thread has a slot, since the in-flight slot has begun.
+    // The thread has a slot, since it has begun an in-flight slot there.
     let Ok(thread) = store.memory.thread() else { return };
     let Some(owner) = store.memory.owner_of(thread.slot()) else { return };
     let slot = store.memory.view().offset_of(thread.slot());

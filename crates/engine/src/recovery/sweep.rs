@@ -1,7 +1,7 @@
 //! Cleaning up after the dead (rules C1, L5), by whoever comes by: there is no daemon.
 //!
 //! What a dead thread left inside a lock is undone by the next locker ([`tupelo_shm::Section`]). What it
-//! left between two sections is named in its thread slot or in a waiter's wait node: reserved records are freed,
+//! left between two sections is named in its thread slot or in a wait node: reserved records are freed,
 //! held ones go back to their place. Every step is a small section, so a killed sweeper is just repeated.
 
 use std::sync::atomic::Ordering;

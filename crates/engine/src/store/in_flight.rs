@@ -1,5 +1,5 @@
-//! Records in the hands of one thread between two sections: named in the thread's slot, so that whoever
-//! finds the thread dead knows what to return or free.
+//! In-flight slots: words of a thread's slot that name the records in its hands between two sections. So whoever finds
+//! the thread dead knows what to return or free.
 
 use std::sync::atomic::Ordering;
 

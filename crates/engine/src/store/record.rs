@@ -8,7 +8,7 @@
 //! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 24: an open transaction has read it; bit 31: the image is wide |
 //! | 16 | sequence number: the order of puts (two words) |
 //! | 24 | block with what few records have ([`crate::store::extension`]), 0 if none |
-//! | 28 | who holds it: waiter wait node, or participant + 1 |
+//! | 28 | who holds it: wait node, or participant + 1 |
 //! | 32, 36 | previous and next in the order of puts |
 //! | 40, 56 | index links 0 and 1: tag, next leader in the bucket, next and previous with the same key |
 //! | 72 | the image ([`tupelo_tuple::image`]) |

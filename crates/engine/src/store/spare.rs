@@ -1,4 +1,4 @@
-//! The wait node of a waiter that a process keeps at hand.
+//! The wait node that a process keeps at hand.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -16,7 +16,7 @@ use tupelo_shm::Section;
 use crate::base::error::{Error, Need};
 use crate::store::partition::{NEXT_SEQUENCE, Partition, TAKES};
 
-/// State, marks, holder, who holds it, how many are held, in whose in-flight slot: a record changes hands.
+/// State, marks, holder, who holds it, how many are held, in which in-flight slot: a record changes hands.
 pub(crate) const HAND_WORDS: usize = 6;
 
 /// Words that a step may change without asking for more.

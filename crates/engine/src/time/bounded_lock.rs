@@ -1,4 +1,4 @@
-//! Entering where somebody may stay inside: without the wait for who was stopped.
+//! Bounded locks: entering where somebody may stay inside, without the wait for a thread that was stopped.
 
 use std::thread;
 use std::time::Duration;

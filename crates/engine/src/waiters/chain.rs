@@ -187,7 +187,7 @@ pub(crate) fn masks_in_use(partition: Partition<'_>) -> impl Iterator<Item = u32
     counted.filter(|(_, count)| *count != 0).map(move |(mask, _)| partition.page().load(mask))
 }
 
-/// The wait nodes filed under `mask` and `tag` (and others of the same chain).
+/// The wait nodes of the chain of `tag`: those that are filed under it, and others that share the chain.
 pub(crate) fn filed<'v, 'm>(
     view: &'v View<'m>,
     partition: Partition<'m>,

@@ -1,6 +1,6 @@
 //! Blocked callers: a put hands the tuple straight to the one that has waited longest (rules T3 to T6).
 //!
-//! A blocked caller owns a *wait node*. The wait node of a template that selects one shape is linked into that shape's partition. It
+//! A blocked caller owns a *wait node*. If its template selects one shape, it is linked into that shape's partition. It
 //! stands in a table by the mask and tag of the template's actual fields, so that a put looks only at wait nodes that could
 //! match. The wait node of any other template stands in the list of *wide* waiters. A put that finds a waiter stores the
 //! tuple's reference in the wait node, in the section that stores the tuple. It never links the tuple anywhere else; after

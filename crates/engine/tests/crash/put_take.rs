@@ -86,7 +86,7 @@ fn left_by_deaths(
 #[test]
 fn deaths_that_are_told_apart_leave_all_that_deaths_leave_c1() {
     let takes_and_puts = |engine: &Arc<Engine>| {
-        // In two sections: it may die with the tuple in in-flight slot.
+        // In two sections: it may die with the tuple in an in-flight slot.
         assert_eq!(take(engine, &[int(5), INT]), Some("5,5".into()));
         put(engine, 77, 1);
     };

@@ -31,7 +31,7 @@ fn each_template_is_told_as_it_was_given_until_nobody_waits() {
         let patterns: Vec<Vec<PatternRef<'_>>> = vec![
             vec![actual(Field::Str("job")), actual(Field::Int(7)), of(Kind::Str)],
             vec![of(Kind::Int), actual(Field::Int(-1)), actual(Field::Float(2.5))],
-            // In words of their own: longer than a cell, of several kinds, and of any.
+            // In words of their own: longer than a wait node, of several kinds, and of any.
             vec![actual(Field::Str(&long)), of(Kind::Int)],
             vec![actual(Field::Str("any")), PatternRef::ANY],
         ];

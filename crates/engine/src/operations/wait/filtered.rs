@@ -1,9 +1,10 @@
 //! Waiting for a match of a template with a condition (rules O3, M9).
 //!
-//! Nobody else evaluates the condition. The caller's wait node watches for what fits the fields, so a put wakes it, and it
-//! looks for a match itself: what it finds it hands over to its own wait node, in one section. From then on it is a waiter that was handed a
-//! tuple, as any other, and gives it back as any other (rule T5). It was in line as a watch before its first look, so no put
-//! is missed between a look and the next sleep; it holds nothing back from others meanwhile.
+//! Nobody else evaluates the condition. The caller's wait node watches for what fits the fields, so a put wakes the
+//! caller, who looks for a match. In the same section the caller hands the match over to its own wait node. From then
+//! on it is a waiter that was handed a tuple, as any other, and gives it back as any other (rule T5). It was in line as
+//! a watch before its first look, so no put is missed between a look and the next sleep. It holds nothing back from
+//! others meanwhile.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,10 +1,11 @@
 //! One sleeper for many waiters: an event loop, or a thread that serves thousands of calls (rule T5, T6).
 //!
-//! A *notifier* is a wait node of its own. The wait nodes of its waiters name it, so what happens to one of them raises the notifier's
-//! signal instead, and a bit that says which one it was. Its owner sleeps on the signal, as any blocked caller, or
-//! *listens*: it then waits for its socket to be readable, together with all else that an event loop waits for, and
-//! whoever raises the signal sends a byte there. The socket has a name that the system forgets with the process
-//! (an abstract address), made of the segment's uuid and a number that no other notifier of the segment had.
+//! A *notifier* is a wait node of its own. The wait nodes of its waiters name it. So what happens to one of them raises
+//! the notifier's signal instead, and a bit that says which one it was. Its owner sleeps on the signal, as any blocked
+//! caller, or *listens*. Who listens waits for its socket to be readable, together with all else that an event loop
+//! waits for. Whoever raises the signal then sends a byte there. The system forgets the name of the socket with the
+//! process (an abstract address). It is made of the segment's uuid and a number that no other notifier of the segment
+//! had.
 //!
 //! The bits are hints, like signals: one may be meant for a wait node's last owner. None is lost but with a process that
 //! is killed between its commit and its signal, so the owner also [looks around](Notifier::look) from time to time. So it
@@ -40,7 +41,7 @@ pub struct Notifier {
     engine: Arc<Engine>,
     number: u32,
     socket: Kept<UnixDatagram>,
-    /// Wait nodes of the waiters that ring it: by the word with their bits, those bits.
+    /// Wait nodes of the waiters that it tells of: by the word with their bits, those bits.
     members: Mutex<BTreeMap<u32, u32>>,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
@@ -76,14 +77,14 @@ pub(crate) fn notifier(engine: &Arc<Engine>) -> Result<Notifier, Error> {
 }
 
 impl Notifier {
-    /// Lets what happens to `waiter` ring this notifier. Returns the number under which it is told of.
+    /// Lets this notifier tell of what happens to `waiter`. Returns the number under which it does.
     pub fn add(&self, waiter: &Waiter) -> u32 {
         let number = waiter.number();
         let (word, bit) = place_of(number);
         *self.members().entry(word).or_default() |= bit;
         let view = self.engine.memory.view();
         node(&view, number).init(WAKES, self.number | IS_NOTIFIER);
-        // Pairs with the fence in `Engine::tell`.
+        // Pairs with the fence in `tell`.
         fence(Ordering::SeqCst);
         // What it was told of itself is the notifier's to tell from here on, once.
         if waiter.is_ready() | waiter.acknowledge() {
@@ -130,7 +131,7 @@ impl Notifier {
         signal::listen(node(&self.engine.memory.view(), self.number).word(SIGNAL))
     }
 
-    /// Sleeps until the notifier rings, a slice at most. For owners that are threads.
+    /// Sleeps until the notifier has something to tell, a slice at most. For owners that are threads.
     pub fn sleep(&self, slice: Duration) {
         signal::sleep(node(&self.engine.memory.view(), self.number).word(SIGNAL), slice);
     }
@@ -146,9 +147,9 @@ impl Notifier {
         keep::stop_keeping(&self.engine, self.number);
     }
 
-    /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that
-    /// have something, whether or not a notifier was rung for them. Watches are always among them: what they watch for
-    /// may have happened.
+    /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that have
+    /// something. It does so whether or not the notifier was told of them. Watches are always among them: what they
+    /// watch for may have happened.
     ///
     /// # Errors
     ///
@@ -160,9 +161,9 @@ impl Notifier {
         Ok(self.concerned())
     }
 
-    /// As [`Notifier::look`], for an owner of whose waiters one has waited long enough: what the dead held comes to those in
-    /// line first, also if somebody has swept just now (rule L5). The owner need not listen anew: if it is to keep the time,
-    /// the notifier is rung.
+    /// As [`Notifier::look`], for an owner of whose waiters one has waited long enough. What the dead held comes to
+    /// those in line first, also if somebody has swept just now (rule L5). The owner need not listen anew: if it is to
+    /// keep the time, the notifier is told.
     ///
     /// # Errors
     ///
@@ -196,7 +197,7 @@ impl Notifier {
 }
 
 impl AsFd for Notifier {
-    /// Readable when the notifier was rung while the owner listened.
+    /// Readable when something was told to the notifier while the owner listened.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -244,7 +244,7 @@ impl<H: Handle + Clone> Claim<H> {
         match copied.map_err(E::from).and_then(|()| visitor(copy.view())) {
             Ok(result) => Ok((claim, result)),
             Err(error) => {
-                // No attempt has failed: whose visitor has not got the tuple has not tried.
+                // No attempt has failed: a claimant whose visitor has not accepted the tuple has not tried.
                 claim.is_settled.store(true, Ordering::Relaxed);
                 // A claim that was lost meanwhile is back already.
                 match settle::release_claim(claim.handle.kept(), place) {

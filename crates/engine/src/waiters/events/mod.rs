@@ -1,6 +1,6 @@
 //! Subscriptions: what happens to tuples, told to those who asked for it (rules N1 to N3).
 //!
-//! A subscription is a waiter's wait node ([`crate::waiters`]) that stays in line, with a [`ring`] of events: copies of the
+//! A subscription is a wait node ([`crate::waiters`]) that stays in line, with a [`ring`] of events: copies of the
 //! tuples, with the kinds of the events. The section that changes a tuple looks for matching wait nodes, as it does for
 //! waiters, and stores the event in their rings ([`hear`]). So an event exists if and only if the change has happened.
 //! The [subscription](crate::protocols::subscription) takes events out of its ring at its own pace.
