@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{FLOAT, JOB, filter_result, fresh, is, key, measure, put, report, report_asked, take};
+use common::{FLOAT, JOB, fresh, is, key, measure, put, report, report_asked, take, verdict};
 use tupelo::{ConnectOptions, Durability, Space};
 
 const PAGE: usize = 4096;
@@ -84,7 +84,7 @@ fn main() {
         let puts = puts_of_many(&durable, threads);
         let asked = (20.0 * 1e9 / sync_ns).min(100_000.0);
         let told = if threads == THREADS {
-            filter_result(&format!("at least {asked:.0}"), puts >= asked)
+            verdict(&format!("at least {asked:.0}"), puts >= asked)
         } else {
             String::new()
         };
@@ -126,7 +126,7 @@ fn reopening() {
     let begin = Instant::now();
     let space = Space::connect(&format!("file://{copy}"), &ConnectOptions::default()).unwrap();
     let seconds = begin.elapsed().as_secs_f64();
-    let told = filter_result("at most 3.00 s", seconds <= 3.0);
+    let told = verdict("at most 3.00 s", seconds <= 3.0);
     println!("{:<62} {seconds:>9.2} s{told}", "a file of a million tuples is opened");
     assert_eq!(space.count(&[tupelo::template![..]]).unwrap(), TUPLES.cast_unsigned());
     drop(space);

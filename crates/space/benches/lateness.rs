@@ -18,7 +18,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{FLOAT, INT, JOB, filter_result, fresh, is, key, number, put, take};
+use common::{FLOAT, INT, JOB, fresh, is, key, number, put, take, verdict};
 use tupelo::{
     ClaimTerms, ConnectOptions, Error, EventKind, Field, LeaseTerms, Order, PatternRef, Space,
     SubscribeTerms, TemplateRef, Watch,
@@ -60,9 +60,9 @@ fn report_late(name: &str, mut late_us: Vec<f64>, most_ms: f64) {
     late_us.sort_by(f64::total_cmp);
     let at = |share: usize| late_us[(late_us.len() - 1) * share / 100];
     let (middle, most, all) = (at(50), at(99), at(100));
-    let filter_result = filter_result(&format!("within {most_ms} ms"), most <= most_ms * 1e3);
+    let verdict = verdict(&format!("within {most_ms} ms"), most <= most_ms * 1e3);
     println!(
-        "{name:<62} {middle:>9.0} us late  (99 of 100 within {most:.0}, all within {all:.0}){filter_result}"
+        "{name:<62} {middle:>9.0} us late  (99 of 100 within {most:.0}, all within {all:.0}){verdict}"
     );
 }
 
@@ -212,10 +212,9 @@ fn leases_that_end_together(space: &Space) {
         (longest(), other.join().unwrap())
     });
     assert_eq!(space.count(&[TemplateRef::new(&[JOB, INT, FLOAT])]), Ok(0));
-    let filter_result =
-        filter_result(&format!("within {LATE_MS_MAX} ms"), one.max(other) <= LATE_MS_MAX);
+    let verdict = verdict(&format!("within {LATE_MS_MAX} ms"), one.max(other) <= LATE_MS_MAX);
     println!(
-        "{TOGETHER} leases end at one moment: the longest calls of two threads take {one:.0} and {other:.0} ms{filter_result}"
+        "{TOGETHER} leases end at one moment: the longest calls of two threads take {one:.0} and {other:.0} ms{verdict}"
     );
 }
 

@@ -15,8 +15,8 @@ mod common;
 use std::hint::black_box;
 
 use common::{
-    BATCH, FLOAT, INT, JOB, filter_result, fresh, is, key, measure, measure_in_batches, put, read,
-    report, report_asked, take,
+    BATCH, FLOAT, INT, JOB, fresh, is, key, measure, measure_in_batches, put, read, report,
+    report_asked, take, verdict,
 };
 use hashbrown::HashMap;
 use tupelo::{Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView};
@@ -87,8 +87,8 @@ fn pairs(url: &str, resident: i64) {
         // Before a second shape comes, whose tuples are others.
         let stat = space.stat().unwrap();
         let bytes = stat.bytes_used / stat.tuples;
-        let filter_result = filter_result("at most 160", bytes <= 160);
-        println!("    {bytes} bytes per tuple, with one index{filter_result}");
+        let verdict = verdict("at most 160", bytes <= 160);
+        println!("    {bytes} bytes per tuple, with one index{verdict}");
         last_field(&space);
     }
     tupelo::remove(url).unwrap();

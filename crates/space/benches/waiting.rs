@@ -20,8 +20,8 @@ use std::thread;
 use std::time::Instant;
 
 use common::{
-    BATCH, FLOAT, JOB, Measured, RUNS, drain, filter_result, fresh, is, key, measure,
-    measure_in_batches, number, put, report, report_asked, take,
+    BATCH, FLOAT, JOB, Measured, RUNS, drain, fresh, is, key, measure, measure_in_batches, number,
+    put, report, report_asked, take, verdict,
 };
 use sleeper::Sleeper;
 use tupelo::{ConnectOptions, Field, KindSet, Order, PatternRef, Space, TemplateRef, Waiter, Want};
@@ -157,7 +157,7 @@ fn sleeping_takers() {
     let woken = other.times_slept() - before;
     report("put that wakes a sleeping taker, among 1 002", put, raw);
     let name = format!("times that another sleeping taker woke, of {rounds} puts");
-    println!("{name:<62} {woken:>9}{}", filter_result("none", woken == 0));
+    println!("{name:<62} {woken:>9}{}", verdict("none", woken == 0));
     say(&space, "pong", 0);
     drop(others);
 }
@@ -193,8 +193,8 @@ fn two_processes() {
         other.wait().unwrap();
         let both = report(&format!("while another process does so in {what}"), both, alone);
         let work = 2.0 * alone / both;
-        let filter_result = filter_result("at least 1.8", work >= 1.8);
-        println!("{:<62} {work:>9.2} x{filter_result}", "two processes do, of the work of one");
+        let verdict = verdict("at least 1.8", work >= 1.8);
+        println!("{:<62} {work:>9.2} x{verdict}", "two processes do, of the work of one");
     }
 }
 

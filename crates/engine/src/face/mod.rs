@@ -23,7 +23,7 @@ use crate::store::classes::Classes;
 use crate::store::journal::Journal;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
-use crate::store::spare::SpareCell;
+use crate::store::spare::SpareNode;
 use crate::store::{self, EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
 use crate::waiters::{keep, nodes};
 
@@ -134,7 +134,7 @@ impl Engine {
             when_full,
             seed,
             shape_cache: ShapeCache::new(),
-            spare_node: SpareCell::default(),
+            spare_node: SpareNode::default(),
             abandoned: Abandoned::default(),
             classes: Classes::default(),
             random,

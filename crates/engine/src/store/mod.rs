@@ -38,7 +38,7 @@ use crate::store::classes::Classes;
 use crate::store::journal::Journal;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
-use crate::store::spare::SpareCell;
+use crate::store::spare::SpareNode;
 
 /// Words of the head's line for the space.
 pub(crate) type SpaceLine<'m> = Span<'m, 64>;
@@ -73,7 +73,7 @@ pub struct Store {
     pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
-    pub(crate) spare_node: SpareCell,
+    pub(crate) spare_node: SpareNode,
     pub(crate) abandoned: Abandoned,
     pub(crate) classes: Classes,
     pub(crate) random: AtomicU64,

@@ -72,20 +72,18 @@ pub(crate) fn report(name: &str, measured: Measured, yardstick: f64) -> f64 {
 /// As [`report`], of what is to take at most so many times the yardstick; says whether it does.
 pub(crate) fn report_asked(name: &str, measured: Measured, yardstick: f64, most: f64) -> f64 {
     let is_reached = measured.median / yardstick <= most;
-    row(name, measured, yardstick, &filter_result(&format!("at most {most:.1}"), is_reached))
+    row(name, measured, yardstick, &verdict(&format!("at most {most:.1}"), is_reached))
 }
 
-fn row(name: &str, measured: Measured, yardstick: f64, filter_result: &str) -> f64 {
+fn row(name: &str, measured: Measured, yardstick: f64, verdict: &str) -> f64 {
     let Measured { median, least, greatest } = measured;
     let ratio = median / yardstick;
-    println!(
-        "{name:<62} {median:>9.1} ns  ({least:.1} to {greatest:.1})  {ratio:>6.2} x{filter_result}"
-    );
+    println!("{name:<62} {median:>9.1} ns  ({least:.1} to {greatest:.1})  {ratio:>6.2} x{verdict}");
     median
 }
 
 /// The end of a row for which `asked` is the target.
-pub(crate) fn filter_result(asked: &str, is_reached: bool) -> String {
+pub(crate) fn verdict(asked: &str, is_reached: bool) -> String {
     format!("  (asked: {asked}; {})", if is_reached { "reached" } else { "MISSED" })
 }
 
