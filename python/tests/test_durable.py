@@ -291,6 +291,10 @@ def test_two_files_do_not_change_in_one_step_o7_x1(url, new_url):
             pass
         assert space.copy_to(other, "job", int) == 1
         with ts.connect(new_url("shm")) as memory:
+            # Also when the first space is none of the two.
+            refused = pytest.raises(ts.Unsupported, match="are two files")
+            with refused, memory.transaction(space, other):
+                pass
             assert other.move_to(memory, "job", int) == 1
 
 

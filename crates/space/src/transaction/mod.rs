@@ -118,12 +118,12 @@ fn own_number() -> u64 {
 /// Refuses a space that cannot change together with `spaces` before it.
 fn require_fit(spaces: &[Space], space: &Space) -> Result<(), Error> {
     let Some(first) = spaces.first() else { return Ok(()) };
-    first.require_one_file(space)?;
+    spaces.iter().try_for_each(|other| other.require_one_file(space))?;
     let (url, first_url) = (space.url(), first.url());
     if space.is_private() != first.is_private() || !space.is_beside(first) {
         return Err(Error::Misuse {
             problem: format!("a transaction over {first_url} can not include {url}"),
-            hint: Some("take spaces that are all mem://, all shm://, or all of one server".into()),
+            hint: Some("take spaces that are all mem://, all shm:// with at most one file://, or all of one server".into()),
         });
     }
     if spaces.iter().any(|other| other.is_same(space)) {
