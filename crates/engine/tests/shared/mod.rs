@@ -55,15 +55,32 @@ fn space_of(
     reserve_bytes: usize,
     initialise: impl Fn(&Mapping) -> Result<(), tupelo_shm::Error>,
 ) -> Arc<Engine> {
-    let options = CreateOptions {
+    let (directory, layout) = (Directory::default(), Engine::segment_layout());
+    let options = create_options(reserve_bytes);
+    registered(Segment::nameless(&directory, &options, &layout, initialise).unwrap())
+}
+
+/// As [`space`], with a name, as a commit over several spaces needs it. Whoever calls it removes the name.
+pub(crate) fn named_space(size_bytes: u64, name: &str) -> Arc<Engine> {
+    let limits = Limits { size_bytes, ..Limits::default() };
+    let (directory, layout) = (Directory::default(), Engine::segment_layout());
+    let options = create_options(Engine::reserve_bytes(size_bytes));
+    let initialise = |mapping: &Mapping| Engine::initialise(mapping, &limits);
+    let segment = Segment::create_or_attach(&directory, name, &options, &layout, initialise);
+    registered(segment.unwrap())
+}
+
+fn create_options(reserve_bytes: usize) -> CreateOptions {
+    CreateOptions {
         reserve_bytes,
         initial_commit_bytes: 0,
         create: true,
         fresh: false,
         mode: 0o600,
-    };
-    let (directory, layout) = (Directory::default(), Engine::segment_layout());
-    let segment = Segment::nameless(&directory, &options, &layout, initialise).unwrap();
+    }
+}
+
+fn registered(segment: Segment) -> Arc<Engine> {
     let engine = Arc::new(Engine::new(segment).unwrap());
     // Registers this thread, which is to be no part of the experiment, and grows the space: that reads
     // files of the system, which takes another path each time.

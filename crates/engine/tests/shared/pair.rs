@@ -1,14 +1,15 @@
 //! Two spaces for crash tests of what happens in both or in neither.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tupelo_crashtest::{Death, Experiment, Script, Summary, shared_words, thorough};
 use tupelo_engine::Engine;
+use tupelo_shm::Directory;
 
 use super::{
     FIRST_KILLS_THOROUGH, KILLS_THOROUGH, RECORDINGS_MAX, SECOND_KILLS_THOROUGH, contents, hitting,
-    region, register, space, use_it,
+    named_space, region, register, use_it,
 };
 
 /// Kills, spread over the whole of an ordinary run's script.
@@ -20,11 +21,28 @@ const END: usize = 40;
 pub(crate) struct Pair {
     pub(crate) from: Arc<Engine>,
     pub(crate) into: Arc<Engine>,
+    /// Of the segments. A commit over both writes each name into the log of the other.
+    names: [String; 2],
+    /// The process that removes them: not a child that is killed, and not one that ends.
+    owner: u32,
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in self.names.iter().filter(|_| self.owner == std::process::id()) {
+            // Another test may have been killed in here before, with the number of this process.
+            let _ = Directory::default().remove(name);
+        }
+    }
 }
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        Self { from: space(8 << 20), into: space(8 << 20) }
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (owner, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let names = ["from", "into"].map(|end| format!("tupelo-pair-{owner}-{number}-{end}"));
+        let [from, into] = [0, 1].map(|index: usize| named_space(8 << 20, &names[index]));
+        Self { from, into, names, owner }
     }
 
     pub(crate) fn experiment(&self) -> Experiment {

@@ -1,7 +1,7 @@
 //! A miss is not answered while somebody else cleans up (rule L5), and who cleans up may be overtaken by the next death.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tupelo_crashtest::{Child, fork, shared_words};
@@ -17,13 +17,12 @@ const TUPLE: [Field<'static>; 1] = [Field::Int(7)];
 
 const LIMITS: Limits = Limits { size_bytes: 8 << 20, tuples_max: None, when_full: WhenFull::Error };
 
-/// An engine over shared memory that has no name any more.
+/// An engine over shared memory that has no name.
 fn shared() -> Arc<Engine> {
     shared_within(&LIMITS)
 }
 
 fn shared_within(limits: &Limits) -> Arc<Engine> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
     let options = CreateOptions {
         reserve_bytes: Engine::reserve_bytes(limits.size_bytes),
         initial_commit_bytes: 0,
@@ -32,12 +31,9 @@ fn shared_within(limits: &Limits) -> Arc<Engine> {
         mode: 0o600,
     };
     let (directory, layout) = (Directory::default(), Engine::segment_layout());
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tupelo-sweep-{}-{number}", std::process::id());
     let initialise = |mapping: &_| Engine::initialise(mapping, limits);
-    let segment = Segment::create_or_attach(&directory, &name, &options, &layout, initialise);
-    directory.remove(&name).unwrap();
-    Arc::new(Engine::new(segment.unwrap()).unwrap())
+    let segment = Segment::nameless(&directory, &options, &layout, initialise).unwrap();
+    Arc::new(Engine::new(segment).unwrap())
 }
 
 /// A process that has done `act` and goes on with nothing until it is killed, with what `act` gave it.
