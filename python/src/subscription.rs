@@ -100,13 +100,14 @@ impl Subscription {
 
 #[pymethods]
 impl Subscription {
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
+    fn __iter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().open()?;
+        Ok(slf)
     }
 
-    /// Wait for the next event. Ends when the subscription is closed meanwhile.
+    /// Wait for the next event. Ends when the subscription is closed: also between two events, since another thread may close it
+    /// while this one is busy with an event.
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.open()?;
         let event = self.wait_for(py, &Deadline::after(None));
         let event = event.map_err(|failure| self.exception(py, failure))?;
         event.ok_or_else(|| PyStopIteration::new_err(()))

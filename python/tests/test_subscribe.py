@@ -121,7 +121,8 @@ def test_closing_ends_an_iteration_that_waits(space):
     events = space.subscribe("never", int)
     threading.Timer(0.02, events.close).start()
     assert list(events) == []
-    for use in (lambda: next(events), events.try_next, events.next, events.__enter__):
+    assert next(events, None) is None
+    for use in (lambda: iter(events), events.try_next, events.next, events.__enter__):
         with pytest.raises(ValueError, match="was closed: subscribe again"):
             use()
     events.close()
