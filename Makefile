@@ -51,7 +51,7 @@ test-rust: $(VENV)/.nextest ## run the Rust tests
 PYTEST := $(BIN)/pytest -n $(shell echo $$((2 * $$(nproc))))
 
 .PHONY: test-python
-test-python: $(VENV)/.extension-tested $(VENV)/.dev ## run the Python tests
+test-python: $(VENV)/.extension-tested $(VENV)/.suite $(VENV)/.dev ## run the Python tests; pages call the suite, too
 	$(PYTEST)
 
 .PHONY: test-bench
