@@ -64,8 +64,9 @@ fn first_of_each_shape(matches: Vec<&Stored>) -> Vec<&Stored> {
 }
 
 /// The matches whose field number `index` is not beaten by another, the oldest first. Fields compare as
-/// in ranges (M5): numbers with numbers, text with text, bytes with bytes. A tuple whose field has no
-/// order (NaN, `null`, no such field) comes after all that have one.
+/// in ranges (M5): numbers with numbers, text with text, bytes with bytes. Fields that ranges do not compare
+/// stand in the order of their kinds. A tuple whose field has no order (NaN, `null`, no such field) comes
+/// after all that have one.
 fn extreme(matches: Vec<&Stored>, index: usize, wanted: Ordering) -> Vec<&Stored> {
     let field =
         |stored: &&Stored| stored.tuple.get(index).filter(|field| has_order(field)).cloned();
@@ -84,8 +85,23 @@ fn extreme(matches: Vec<&Stored>, index: usize, wanted: Ordering) -> Vec<&Stored
 }
 
 fn is_less(a: &Value, b: &Value) -> bool {
+    let kinds = (place_of_kind(a), place_of_kind(b));
+    if kinds.0 != kinds.1 {
+        return kinds.0 < kinds.1;
+    }
     let below = Pattern::range(Bound::Unbounded, Bound::Excluded(b.clone()));
     below.is_ok_and(|below| below.matches(a))
+}
+
+/// Numbers come before decimals, text, bytes and timestamps (T2).
+const fn place_of_kind(value: &Value) -> u8 {
+    match value {
+        Value::Int(_) | Value::BigInt(_) | Value::Float(_) => 0,
+        Value::Decimal(_) => 1,
+        Value::Str(_) => 2,
+        Value::Bytes(_) => 3,
+        _ => 4,
+    }
 }
 
 fn has_order(value: &Value) -> bool {

@@ -110,6 +110,16 @@ impl Field<'_> {
         crate::test::compare(self, &crate::Value::from_field(other).ok()?)
     }
 
+    /// How the two fields stand in an order by a field (rule T2): as [`Field::order`] has them. Kinds that do not compare
+    /// come one after the other: numbers, decimals, text, bytes, timestamps.
+    ///
+    /// So the order of all fields that have an order, each with itself, is total. Each step of a search for the greatest
+    /// may then forget what is beaten.
+    pub fn order_across_kinds(&self, other: &Field<'_>) -> Option<std::cmp::Ordering> {
+        let families = crate::test::compare_families(self.kind(), other.kind());
+        families.or_else(|| self.order(other))
+    }
+
     /// Whether the two fields are the same to a template: same kind, same value (rule M2).
     ///
     /// Not `==`: IEEE equality would make a stored NaN impossible to take. NaN matches NaN, and -0.0

@@ -314,7 +314,7 @@ pub(crate) fn extreme(
 }
 
 /// Whether `one` is further out than `best` in `field`. Every value that has an order is further out than
-/// one that has none: NaN, `null`, a list, no such field.
+/// one that has none: NaN, `null`, a list, no such field. Text is further up than any number.
 pub(crate) fn beats(
     one: &TupleView<'_>,
     best: &TupleView<'_>,
@@ -324,7 +324,7 @@ pub(crate) fn beats(
     let has_order = |field: &Field<'_>| field.order(field).is_some();
     let Some(one) = one.field(field).filter(has_order) else { return false };
     let Some(best) = best.field(field).filter(has_order) else { return true };
-    let order = one.order(&best);
+    let order = one.order_across_kinds(&best);
     order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
 }
 

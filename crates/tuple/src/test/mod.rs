@@ -18,7 +18,7 @@ pub(crate) use constant::Constant;
 use glob::Glob;
 use members::Members;
 use range::Range;
-pub(crate) use range::compare;
+pub(crate) use range::{compare, compare_families};
 
 use crate::{DEPTH_MAX, Field, KindSet, Pattern, Value};
 

@@ -8,7 +8,9 @@ use crate::encoding::{Item, Reader};
 use crate::{Field, Kind, KindSet, Value, number};
 
 /// The kinds that are compared with each other. Never `bool`, although it orders: `true` is no number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// An order by a field has the families one after the other as they stand here (rule T2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Family {
     Number,
     Decimal,
@@ -101,6 +103,13 @@ fn family(bound: &Bound<Value>) -> Result<Option<(Family, Kind)>, PatternError> 
         (_, Value::Float(number)) if number.is_nan() => Err(PatternError::RangeNan),
         (Some(family), _) => Ok(Some((family, kind))),
     }
+}
+
+/// How fields of two kinds order that no range compares: by their families. `None` if they are of one family, or one of
+/// the kinds has no order.
+pub(crate) fn compare_families(a: Kind, b: Kind) -> Option<Ordering> {
+    let (a, b) = (Family::of(a)?, Family::of(b)?);
+    (a != b).then(|| a.cmp(&b))
 }
 
 /// How `field` orders against a bound: `None` if they are of different families, or for NaN, which
