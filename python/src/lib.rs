@@ -77,7 +77,7 @@ mod _native {
     #[pymodule_export]
     use super::orphan::end_with_parent;
     #[pymodule_export]
-    use super::search::{Found, LineObject, SearchObject};
+    use super::search::{Found, SearchObject, SearchWaiterObject};
     #[pymodule_export]
     use super::sent::Sent;
     #[pymodule_export]
@@ -99,7 +99,7 @@ mod _native {
     #[pymodule_export]
     use super::verbs::wait_none::present;
     #[pymodule_export]
-    use super::verbs::waiter::{WaiterObject, claimant, patience, seconds, timed_out, waiter};
+    use super::verbs::waiter::{WaiterObject, claimant, seconds, time_limit, timed_out, waiter};
 
     use pyo3::prelude::*;
 

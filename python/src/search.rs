@@ -1,4 +1,4 @@
-//! Searches as objects of Python (rule O10): `Search`, its finds, and for `tupelo.aio` its place in line.
+//! Searches as objects of Python (rule O10): `Search`, its finds, and for `tupelo.aio` its place in the wait queue.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use tupelo::{Error, Found as Hit, Line, Search, TemplateRef, Visits, Want};
+use tupelo::{Error, Found as Hit, Search, SearchWaiter, TemplateRef, Visits, Want};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
@@ -136,10 +136,10 @@ impl SearchObject {
     fn finish_now<'py>(
         &self,
         py: Python<'py>,
-        line: &mut Line,
+        waiter: &mut SearchWaiter,
         given: &[Argument<'_, 'py>],
     ) -> Result<Option<Bound<'py, Found>>, Failure> {
-        let hit = line.finish_now(|place, view| {
+        let hit = waiter.finish_now(|place, view| {
             results::tuple(py, view, given, self.handles[place].get().objects())
         })?;
         Ok(hit.map(|hit| self.found(py, hit)).transpose()?)
@@ -159,20 +159,20 @@ impl SearchObject {
                 return Ok(found);
             }
             if !deadline.is_now() {
-                let mut line = self.search.line(template, want)?;
+                let mut waiter = self.search.waiter(template, want)?;
                 loop {
                     let is_over = deadline.is_over();
                     if is_over {
-                        line.end_wait()?;
+                        waiter.end_wait()?;
                     }
-                    if let Some(found) = self.finish_now(py, &mut line, given)? {
+                    if let Some(found) = self.finish_now(py, &mut waiter, given)? {
                         return Ok(found);
                     }
                     if is_over {
                         break;
                     }
-                    let last = |rest| line.wait(Some(rest));
-                    waiting::in_slices(py, &deadline, |part| line.wait_part(part), last)?;
+                    let last = |rest| waiter.wait(Some(rest));
+                    waiting::in_slices(py, &deadline, |part| waiter.wait_part(part), last)?;
                 }
             }
             Err(self.search.timeout(verb(want), template, deadline.timeout()).into())
@@ -280,21 +280,21 @@ impl SearchObject {
         })
     }
 
-    /// Get in line in all spaces, for a caller that has looked before and waits in a manner of its own. For
+    /// Join the wait queue in all spaces, for a caller that has looked before and waits in a manner of its own. For
     /// `tupelo.aio`.
     #[pyo3(signature = (want, /, *template, **fields))]
-    fn line(
+    fn waiter(
         slf: &Bound<'_, Self>,
         want: &str,
         template: &Bound<'_, PyTuple>,
         fields: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<LineObject> {
+    ) -> PyResult<SearchWaiterObject> {
         let this = slf.get();
         let want = if want == "read" { Want::Read } else { Want::Take };
-        let line = this.with_template((template, fields), |template, _| {
-            Ok(this.search.line(template, want)?)
+        let waiter = this.with_template((template, fields), |template, _| {
+            Ok(this.search.waiter(template, want)?)
         })?;
-        Ok(LineObject { line: Mutex::new(Some(line)), search: slf.clone().unbind() })
+        Ok(SearchWaiterObject { waiter: Mutex::new(Some(waiter)), search: slf.clone().unbind() })
     }
 
     /// The exception of a search that waited in vain.
@@ -326,17 +326,17 @@ impl SearchObject {
     }
 }
 
-/// A place in line in several spaces. Cancelled when it is forgotten.
-#[pyclass(frozen, module = "tupelo._native", name = "Line")]
-pub(crate) struct LineObject {
+/// A place in the wait queue in several spaces. Cancelled when it is forgotten.
+#[pyclass(frozen, module = "tupelo._native", name = "SearchWaiter")]
+pub(crate) struct SearchWaiterObject {
     /// None once it was finished or cancelled.
-    line: Mutex<Option<Line>>,
+    waiter: Mutex<Option<SearchWaiter>>,
     search: Py<SearchObject>,
 }
 
-impl LineObject {
-    fn locked(&self) -> MutexGuard<'_, Option<Line>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+impl SearchWaiterObject {
+    fn locked(&self) -> MutexGuard<'_, Option<SearchWaiter>> {
+        self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn done() -> PyErr {
@@ -345,13 +345,13 @@ impl LineObject {
 }
 
 #[pymethods]
-impl LineObject {
-    /// Let the notifier in the place of each space tell of its events; return where it is in line, and the number under
+impl SearchWaiterObject {
+    /// Let the notifier in the place of each space tell of its events; return where it is in the wait queue, and the number under
     /// which that notifier tells of it.
     #[expect(clippy::needless_pass_by_value, reason = "a list of Python arrives as a vector")]
     fn ring(&self, notifiers: Vec<Bound<'_, NotifierObject>>) -> PyResult<Vec<(usize, u32)>> {
-        let line = self.locked();
-        let places = line.as_ref().ok_or_else(Self::done)?.places();
+        let waiter = self.locked();
+        let places = waiter.as_ref().ok_or_else(Self::done)?.places();
         let ring = |(place, waiter): (usize, &tupelo::Waiter)| {
             let notifier =
                 notifiers.get(place).ok_or_else(|| PyTypeError::new_err("a notifier per space"))?;
@@ -362,27 +362,27 @@ impl LineObject {
 
     /// End the wait: nothing is handed over from now on. An earlier tuple is to be picked up.
     fn end_wait(&self, py: Python<'_>) -> PyResult<()> {
-        let line = self.locked();
-        let ended = line.as_ref().ok_or_else(Self::done)?.end_wait();
+        let waiter = self.locked();
+        let ended = waiter.as_ref().ok_or_else(Self::done)?.end_wait();
         ended.map_err(|error| self.search.get().exception(py, error.into()))
     }
 
     /// Pick up a tuple and give up all other places; None if there is none yet.
     fn finish_now<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Found>>> {
         let search = self.search.get();
-        let mut line = self.locked().take().ok_or_else(Self::done)?;
-        let found = search.finish_now(py, &mut line, &[]);
+        let mut waiter = self.locked().take().ok_or_else(Self::done)?;
+        let found = search.finish_now(py, &mut waiter, &[]);
         let found = found.map_err(|failure| search.exception(py, failure))?;
         if found.is_none() {
-            *self.locked() = Some(line);
+            *self.locked() = Some(waiter);
         }
         Ok(found)
     }
 
     /// Give up. A tuple that was handed over goes back to its place (T5).
     fn cancel(&self) {
-        let line = self.locked().take();
-        drop(line);
+        let waiter = self.locked().take();
+        drop(waiter);
     }
 
     /// No `__clear__`, as for the search.

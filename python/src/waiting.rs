@@ -115,12 +115,12 @@ pub(crate) fn in_slices(
 }
 
 /// How long a put waits for room whose caller gave this `timeout`: as long as that, or else as the space was created.
-pub(crate) fn patience(space: &Space, timeout: Option<Duration>) -> Deadline {
+pub(crate) fn deadline(space: &Space, timeout: Option<Duration>) -> Deadline {
     let waits = timeout.is_none() && space.when_full() == WhenFull::Wait;
     Deadline::after(if waits { None } else { Some(timeout.unwrap_or_default()) })
 }
 
-/// Runs `put`; if it finds no room, in line for room, as long as `timeout` and the space say.
+/// Runs `put`; if it finds no room, in the wait queue for room, as long as `timeout` and the space say.
 ///
 /// # Errors
 ///
@@ -145,15 +145,15 @@ fn when_room<R>(
     timeout: Option<Duration>,
     put: impl Fn() -> Result<R, Error>,
 ) -> Result<R, Failure> {
-    let patience = patience(space, timeout);
-    if !error.may_pass() || patience.is_now() {
+    let deadline = deadline(space, timeout);
+    if !error.may_pass() || deadline.is_now() {
         return Err(error.into());
     }
     let room = space.room()?;
     loop {
-        match room.in_turn(&put) {
+        match room.with_grant(&put) {
             Err(full) if full.may_pass() => {
-                if !wait(py, &room, &patience)? {
+                if !wait(py, &room, &deadline)? {
                     return Err(full.into());
                 }
             }

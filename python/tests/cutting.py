@@ -69,7 +69,7 @@ def at_every_await(main):
 def in_hands(space):
     """Return the figures of a space that are nothing once all calls have ended, as far as they are.
 
-    Who is cut has no place in line any more, no claim, no transaction, no subscription.
+    Who is cut has no place in the wait queue any more, no claim, no transaction, no subscription.
     """
     stat = space.stat()
     of_all = ("waiters", "waiting_for_room", "subscriptions", "transactions")

@@ -151,7 +151,7 @@ def test_finishing_wakes_a_waiting_consumer(space, eventually):
 
 
 class HandedOverInVain:
-    """A place in line that seems served at first, by a put that dies and is undone."""
+    """A place in the wait queue that seems served at first, by a put that dies and is undone."""
 
     def __init__(self, place):
         self._place = place

@@ -18,7 +18,7 @@ import tupelo as ts
 from tupelo.demo import database, sort
 from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
 from tupelo.demo.terminal import Terminal
-from tupelo.figures import bar, count, duration
+from tupelo.formatting import bar, count, duration
 
 
 def demo(

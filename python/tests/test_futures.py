@@ -16,7 +16,7 @@ import tupelo.futures
 from tupelo import linda
 from tupelo.batteries import Pool
 from tupelo.futures import PromptFuture
-from tupelo.recording.coming import RecordingFuture
+from tupelo.recording.pending import RecordingFuture
 from tupelo.recording.verbs import Call
 
 

@@ -87,13 +87,13 @@ def test_a_search_waits_in_all_spaces_for_the_first_match_t6(spaces, place, even
     spaces[place].put("job", 7)
     thread.join()
     assert (found[0].tuple, found[0].space) == (("job", 7), spaces[place])
-    assert found[0].visited == 6, "a look at each, and a place in line in each"
+    assert found[0].visited == 6, "a look at each, and a place in the wait queue in each"
     assert found[0].waited_s > 0
     assert waiters(spaces) == [0, 0, 0]
 
 
 def test_of_two_matches_that_come_at_once_one_goes_back_to_its_place_t5(spaces):
-    line = ts.Search(spaces).line("take", "job", int)
+    line = ts.Search(spaces).waiter("take", "job", int)
     for place, space in enumerate(spaces):
         space.put_all(("job", 10 * place + number) for number in range(3))
     assert line.finish_now().tuple == ("job", 0)
@@ -102,12 +102,12 @@ def test_of_two_matches_that_come_at_once_one_goes_back_to_its_place_t5(spaces):
 
 
 def test_a_search_that_ends_keeps_nothing_from_others_and_has_what_came_in_time_t5(spaces):
-    line = ts.Search(spaces).line("take", "job", int)
+    line = ts.Search(spaces).waiter("take", "job", int)
     line.end_wait()
     spaces[2].put("job", 1)
     assert line.finish_now() is None
     assert spaces[2].try_take("job", int) == ("job", 1)
-    line = ts.Search(spaces).line("take", "job", int)
+    line = ts.Search(spaces).waiter("take", "job", int)
     spaces[2].put("job", 2)
     line.end_wait()
     assert spaces[2].try_take("job", int) is None
@@ -115,7 +115,7 @@ def test_a_search_that_ends_keeps_nothing_from_others_and_has_what_came_in_time_
 
 
 def test_what_goes_back_serves_others_who_wait_for_it_t5(spaces, eventually):
-    line = ts.Search(spaces).line("take", "job", int)
+    line = ts.Search(spaces).waiter("take", "job", int)
     taken = []
     thread = threading.Thread(target=lambda: taken.append(spaces[1].take("job", int)))
     thread.start()
@@ -204,7 +204,7 @@ def test_a_space_that_is_closed_ends_the_search_and_is_named(spaces, eventually)
     thread.join()
     assert caught[0].space == spaces[1].url
     spaces[0].put("job", 1)
-    assert spaces[0].count("job", int) == 1, "nobody is in line any more"
+    assert spaces[0].count("job", int) == 1, "nobody is in the wait queue any more"
 
 
 def test_a_search_shows_itself_and_what_it_found(spaces):

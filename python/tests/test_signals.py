@@ -24,7 +24,7 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 
-# What waits, and how many places in line it has meanwhile.
+# What waits, and how many places in the wait queue it has meanwhile.
 CALLS = {
     "take": ('space.take("job", int)', 1),
     "take with a timeout": ('space.take("job", int, timeout=1000)', 1),

@@ -316,7 +316,7 @@ def test_a_service_whose_output_nobody_reads_replaces_the_dead_and_ends_after_it
 
 
 def waiting(space, *kinds):
-    """How many are in line for tuples of a shape."""
+    """How many are in the wait queue for tuples of a shape."""
     return sum(shape["waiting"] for shape in space.stat()["shapes"] if shape["kinds"] == kinds)
 
 

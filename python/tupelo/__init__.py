@@ -64,13 +64,13 @@ from tupelo.spawn import spawn
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tupelo.events import Event
-    from tupelo.letters import DeadLetter
+    from tupelo.dead_letters import DeadLetter
 else:
 
     def __getattr__(name: str) -> object:
         """Import what needs `typing`, which is not as light as the rest, where it is used."""
         if name == "DeadLetter":
-            from tupelo.letters import DeadLetter  # noqa: PLC0415
+            from tupelo.dead_letters import DeadLetter  # noqa: PLC0415
 
             return DeadLetter
         if name == "Event":

@@ -1,6 +1,6 @@
 """Asking now and collecting later (Bonita's dispatch, arrived and obtain).
 
-`take_future` and `read_future` get in line for a match and return at once. One thread per
+`take_future` and `read_future` join the wait queue for a match and return at once. One thread per
 connection waits for all of them through one notifier, as long as there are any. A future that is
 cancelled, and one whose process dies, leaves its tuple in the space (rule T5).
 
@@ -38,7 +38,7 @@ class PromptFuture(Future["Any"]):
     """A future whose waiters are told of its cancellation at once.
 
     `concurrent.futures.wait` and `as_completed` go on waiting until the runner of a cancelled
-    future has noticed. A future that was only in line is never run.
+    future has noticed. A future that was only in the wait queue is never run.
 
     Its callbacks are called by a thread that has nothing else to do, where it is not the program's
     own thread that ends it.
@@ -47,7 +47,7 @@ class PromptFuture(Future["Any"]):
     _done_callbacks: list[Callable[[Any], object]]
 
     def __init__(self) -> None:
-        """Be in line."""
+        """Be in the wait queue."""
         super().__init__()
         self._beginning = threading.RLock()
         self._told = False
@@ -116,7 +116,7 @@ class Collector:
         self._is_starting = False
 
     def future(self, place: Waiter) -> Future[tuple[Any, ...]]:
-        """Return the future of the tuple that a place in line will be handed."""
+        """Return the future of the tuple that a place in the wait queue will be handed."""
         future: Future[tuple[Any, ...]] = PromptFuture()
         found = place.finish_now()
         if found is not None:
@@ -125,7 +125,7 @@ class Collector:
         try:
             self._add(future, place)
         except BaseException:
-            future.cancel()  # so it leaves the line, if it came to that
+            future.cancel()  # so it leaves the wait queue, if it came to that
             place.cancel()
             raise
         return future
@@ -182,7 +182,7 @@ class Collector:
         for number in numbers:
             with self._lock:
                 future, place = self._waiting.get(number, (None, None))
-                # A cancelled future is about to leave the line, in another thread. It may be here a
+                # A cancelled future is about to leave the wait queue, in another thread. It may be here a
                 # second time, and has no state that could still change. The lock keeps it in line
                 # during this look: otherwise its tuple would go back only after `cancel` has
                 # returned.
@@ -205,8 +205,8 @@ class Collector:
         place.cancel()
 
     def _remove(self, number: int, place: Waiter) -> None:
-        """Forget a place in line, with the lock."""
-        # A picked-up tuple has left the line before, and its number may be another's by now.
+        """Forget a place in the wait queue, with the lock."""
+        # A picked-up tuple has left the wait queue before, and its number may be another's by now.
         _, waiting = self._waiting.get(number, (None, None))
         if waiting is place:
             del self._waiting[number]
@@ -261,7 +261,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 def dispatch(
     space: Space, want: Literal["take", "read"], template: Template[Any]
 ) -> Future[tuple[Any, ...]]:
-    """Get in line for a match of `template`, and return its future."""
+    """Join the wait queue for a match of `template`, and return its future."""
     with _collectors_lock:
         collector = _collectors.get(space)
         if collector is None or collector.pid != os.getpid():

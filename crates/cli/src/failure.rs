@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     /// The reader of the output is gone, as in `tupelo ls | head -1`.
     Closed,
     /// A program that was run for the user has said what went wrong; its exit code.
-    Told(i32),
+    Reported(i32),
 }
 
 impl Failure {
@@ -56,7 +56,7 @@ impl Failure {
                 _ => 1,
             },
             Self::Other(_) | Self::Closed => 1,
-            Self::Within(_, code) | Self::Told(code) => *code,
+            Self::Within(_, code) | Self::Reported(code) => *code,
         }
     }
 
@@ -66,14 +66,14 @@ impl Failure {
             Self::Usage(message) | Self::Other(message) | Self::Within(message, _) => {
                 Some(message.clone())
             }
-            Self::NoMatch | Self::Closed | Self::Told(_) => None,
-            Self::Space(error) => Some(told(error)),
+            Self::NoMatch | Self::Closed | Self::Reported(_) => None,
+            Self::Space(error) => Some(text_of(error)),
         }
     }
 }
 
 /// A refusal of the space: its code and message, then the way out, indented.
-fn told(error: &Error) -> String {
+fn text_of(error: &Error) -> String {
     let mut text = format!("{}: {}", error.code(), error.message());
     for line in hint(error).iter().flat_map(|hint| hint.lines()) {
         text.push_str("\n  ");

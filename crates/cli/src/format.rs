@@ -83,26 +83,29 @@ mod tests {
 
     #[test]
     fn counts_are_grouped_by_thousands() {
-        let told: Vec<String> = [0, 999, 1000, 1_234_567].into_iter().map(count).collect();
-        assert_eq!(told, ["0", "999", "1 000", "1 234 567"]);
+        let shown: Vec<String> = [0, 999, 1000, 1_234_567].into_iter().map(count).collect();
+        assert_eq!(shown, ["0", "999", "1 000", "1 234 567"]);
     }
 
     #[test]
     fn sizes_have_at_most_one_decimal() {
-        let told: Vec<String> = [0, 1023, 1024, 1536, 31 << 10, (1 << 30) + (1 << 28), u64::MAX]
+        let shown: Vec<String> = [0, 1023, 1024, 1536, 31 << 10, (1 << 30) + (1 << 28), u64::MAX]
             .into_iter()
             .map(bytes)
             .collect();
-        assert_eq!(told, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "31 KiB", "1.2 GiB", "16383 PiB"]);
+        assert_eq!(
+            shown,
+            ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "31 KiB", "1.2 GiB", "16383 PiB"]
+        );
     }
 
     #[test]
     fn durations_choose_their_unit() {
-        let told: Vec<String> = [0.000_02, 0.35, 2.14, 41.0, 840.0, 10_800.0, 345_600.0]
+        let shown: Vec<String> = [0.000_02, 0.35, 2.14, 41.0, 840.0, 10_800.0, 345_600.0]
             .into_iter()
             .map(|s| seconds(Duration::from_secs_f64(s)))
             .collect();
-        assert_eq!(told, ["20 µs", "350 ms", "2.1 s", "41 s", "14 min", "3 h", "4 d"]);
+        assert_eq!(shown, ["20 µs", "350 ms", "2.1 s", "41 s", "14 min", "3 h", "4 d"]);
     }
 
     #[test]

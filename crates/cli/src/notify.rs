@@ -13,7 +13,7 @@ const SOCKET: &str = "NOTIFY_SOCKET";
 ///
 /// # Errors
 ///
-/// What the system says: nobody was told.
+/// What the system says: nobody was shown.
 pub(crate) fn ready(status: &str) -> io::Result<()> {
     let Some(socket) = std::env::var_os(SOCKET) else { return Ok(()) };
     let message = format!("READY=1\nSTATUS={status}\n");

@@ -18,7 +18,7 @@ use tupelo_protocol::{Fault, Key, REQUESTS_MAX, Reply, Request, code};
 
 use crate::dial::Greeted;
 use crate::journal;
-use crate::notifier::Rung;
+use crate::notifier::RaisedCalls;
 use crate::opened::OpenSpace;
 use crate::reconnect;
 use crate::server::Server;
@@ -383,7 +383,7 @@ impl Connection {
     }
 
     /// Has a notifier told of answers to the request.
-    pub(crate) fn ring_for(&self, id: u64, notifier: Option<(Arc<Rung>, u32)>) {
+    pub(crate) fn ring_for(&self, id: u64, notifier: Option<(Arc<RaisedCalls>, u32)>) {
         let mut state = self.state();
         if let Some(slot) = state.slots.get_mut(&id) {
             slot.ring_for(notifier);
@@ -453,7 +453,7 @@ impl Connection {
 /// Longest sleep of a thread that another one is to wake: it looks then whether that still reads.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// Sleeps until the answer has been read, or it is this one's turn to read, or the time is over.
+/// Sleeps until the answer has been read, or it is this one's grant to read, or the time is over.
 fn sleep(
     mut state: MutexGuard<'_, State>,
     id: u64,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tupelo_protocol::Fault;
-use tupelo_shm::own::{Own, Slot};
+use tupelo_shm::fork_local::{ForkLocal, Slot};
 
 use crate::connection::Connection;
 use crate::dial::dial;
@@ -13,7 +13,7 @@ use crate::server::Server;
 type Connections = HashMap<Server, Weak<Connection>>;
 
 /// Those of this process: the child of a fork makes its own.
-static CONNECTIONS: Own<Connections> = Own::new();
+static CONNECTIONS: ForkLocal<Connections> = ForkLocal::new();
 
 /// Locked for a moment only, never while a connection is made.
 fn connections() -> MutexGuard<'static, Slot<Connections>> {

@@ -55,7 +55,7 @@ impl Kept for LeftOpen {
         Ok(Box::new(waiting))
     }
 
-    fn tell(&self, operation: &Operation<'_>) {
+    fn post(&self, operation: &Operation<'_>) {
         if !self.is_own() {
             return;
         }

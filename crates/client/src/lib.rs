@@ -11,11 +11,11 @@
 mod connection;
 mod connections;
 mod dial;
+mod grant;
 mod journal;
 mod kept;
 mod notifier;
 mod opened;
-mod patience;
 mod pending;
 mod reconnect;
 mod server;
@@ -25,13 +25,13 @@ mod space;
 mod state;
 mod surroundings;
 mod tcp;
+mod time_limit;
 mod tls;
-mod turn;
 mod wire;
 
-pub use patience::briefly;
 pub use server::{RECONNECT, Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove};
 pub use surroundings::{Surroundings, alone, outside, surround};
 pub use tcp::watch_peer;
+pub use time_limit::briefly;
 pub use tls::certificates;

@@ -24,13 +24,13 @@ use crate::wire::Wire;
 pub(crate) struct RemoteNotifier {
     /// Readable when there is something to look at.
     epoll: OwnedFd,
-    rung: Arc<Rung>,
+    raised: Arc<RaisedCalls>,
     state: Mutex<State>,
 }
 
 /// The calls that a notifier was told of.
 #[derive(Debug)]
-pub(crate) struct Rung {
+pub(crate) struct RaisedCalls {
     /// Readable once it was told of one while its owner listened.
     event: OwnedFd,
     numbers: Mutex<Vec<u32>>,
@@ -56,7 +56,7 @@ struct Member {
     is_watch: bool,
 }
 
-impl Rung {
+impl RaisedCalls {
     /// Tells the owner that something may have come for the call with this number.
     pub(crate) fn ring(&self, number: u32) {
         self.numbers().push(number);
@@ -89,8 +89,8 @@ impl RemoteNotifier {
             Fault::new(code::SYSTEM, message, Some("`tupelo doctor` looks at the limits"))
         })?;
         let (numbers, listens) = (Mutex::default(), AtomicBool::new(false));
-        let rung = Arc::new(Rung { event, numbers, listens });
-        Ok(Self { epoll, rung, state: Mutex::default() })
+        let raised = Arc::new(RaisedCalls { event, numbers, listens });
+        Ok(Self { epoll, raised, state: Mutex::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -145,7 +145,7 @@ impl RemoteNotifier {
 
     /// The calls that it was told of, each once; a watch is told that somebody looks.
     fn rung_for(&self) -> Vec<u32> {
-        let mut numbers = std::mem::take(&mut *self.rung.numbers());
+        let mut numbers = std::mem::take(&mut *self.raised.numbers());
         numbers.sort_unstable();
         numbers.dedup();
         let state = self.state();
@@ -164,7 +164,7 @@ impl RemoteNotifier {
 
     fn clear_event(&self) {
         let mut count = [0; 8];
-        let _ = rustix::io::read(&self.rung.event, &mut count);
+        let _ = rustix::io::read(&self.raised.event, &mut count);
     }
 }
 
@@ -180,7 +180,7 @@ impl Notifier for RemoteNotifier {
         let Some(waiting) = waiting else {
             state.members.insert(number, None);
             drop(state);
-            self.rung.ring(number);
+            self.raised.ring(number);
             return Some(number);
         };
         let (connection, id, is_watch) = waiting.at();
@@ -197,9 +197,9 @@ impl Notifier for RemoteNotifier {
         state.members.insert(number, Some(member));
         drop(state);
         if waiting.has_something() {
-            self.rung.ring(number);
+            self.raised.ring(number);
         }
-        connection.ring_for(id, Some((Arc::clone(&self.rung), number)));
+        connection.ring_for(id, Some((Arc::clone(&self.raised), number)));
         Some(number)
     }
 
@@ -221,10 +221,10 @@ impl Notifier for RemoteNotifier {
 
     fn listen(&self) -> bool {
         self.watch_connections(true);
-        self.rung.listens.store(true, Ordering::SeqCst);
-        let is_quiet = self.rung.numbers().is_empty();
+        self.raised.listens.store(true, Ordering::SeqCst);
+        let is_quiet = self.raised.numbers().is_empty();
         if !is_quiet {
-            self.rung.listens.store(false, Ordering::SeqCst);
+            self.raised.listens.store(false, Ordering::SeqCst);
         }
         is_quiet
     }
@@ -238,7 +238,7 @@ impl Notifier for RemoteNotifier {
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() || !is_readable(&self.epoll, left) {
-                self.rung.listens.store(false, Ordering::SeqCst);
+                self.raised.listens.store(false, Ordering::SeqCst);
                 return;
             }
             self.clear_event();
@@ -246,7 +246,7 @@ impl Notifier for RemoteNotifier {
     }
 
     fn rest(&self) {
-        self.rung.listens.store(false, Ordering::SeqCst);
+        self.raised.listens.store(false, Ordering::SeqCst);
         self.watch_connections(false);
         self.clear_event();
     }

@@ -9,17 +9,17 @@ use tupelo_protocol::{AtEnd, Fault, Operation, Pending, PickedUp, Reply, Request
 use tupelo_shm::process::fork_generation;
 
 use crate::connection::{Connection, Said};
+use crate::grant;
 use crate::kept::LeftOpen;
 use crate::slot::Answer;
 use crate::space::{Answered, LATE, On, Session, interrupted, show, unexpected};
 use crate::surroundings::{is_interrupted, outside, slice};
-use crate::turn;
 
 /// How long the server may take to say what there is at the end of a wait. One that says nothing, or is not there, does not
 /// hold a call up for longer: what it hands over later goes back.
 const LAST_WORD: Duration = Duration::from_secs(4);
 
-/// A place in line at the server, or a watch.
+/// A place in the wait queue at the server, or a watch.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     session: Arc<Session>,
@@ -42,11 +42,11 @@ struct State {
     /// Whether it was asked at the first attempt to pick something up.
     has_looked: bool,
     /// Whether the server waits to be asked to look again: it has told a watch once.
-    was_told: bool,
+    was_notified: bool,
 }
 
 /// What an answer means to who waits.
-enum Told {
+enum Progress {
     Something,
     Nothing,
     Waits,
@@ -94,7 +94,11 @@ impl Waiting {
     }
 
     /// Waits for an answer until `deadline`, looking for Ctrl-C, and notes it.
-    fn told(&self, state: &mut State, deadline: Option<Instant>) -> Result<Option<Told>, Fault> {
+    fn progress(
+        &self,
+        state: &mut State,
+        deadline: Option<Instant>,
+    ) -> Result<Option<Progress>, Fault> {
         loop {
             let slice_end = slice().map(|slice| Instant::now() + slice);
             let until = [deadline, slice_end].into_iter().flatten().min();
@@ -110,20 +114,20 @@ impl Waiting {
         }
     }
 
-    fn note(&self, state: &mut State, answer: Answer) -> Result<Told, Fault> {
+    fn note(&self, state: &mut State, answer: Answer) -> Result<Progress, Fault> {
         match Reply::read(&answer.frame)? {
             Reply::Found { .. } => {
                 state.found = Some(answer);
-                Ok(Told::Something)
+                Ok(Progress::Something)
             }
             Reply::Happened { .. } => {
-                state.was_told = true;
-                Ok(Told::Something)
+                state.was_notified = true;
+                Ok(Progress::Something)
             }
-            Reply::Waits { .. } => Ok(Told::Waits),
+            Reply::Waits { .. } => Ok(Progress::Waits),
             Reply::Nothing { .. } => {
                 self.has_ended.store(true, Ordering::Relaxed);
-                Ok(Told::Nothing)
+                Ok(Progress::Nothing)
             }
             Reply::Refused { fault, .. } => {
                 self.has_ended.store(true, Ordering::Relaxed);
@@ -140,7 +144,7 @@ impl Waiting {
             return Ok(false);
         }
         let deadline = Instant::now().checked_add(LAST_WORD);
-        Ok(matches!(self.told(state, deadline)?, Some(Told::Something)))
+        Ok(matches!(self.progress(state, deadline)?, Some(Progress::Something)))
     }
 }
 
@@ -154,15 +158,15 @@ impl Pending for Waiting {
         if self.has_ended.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        if std::mem::take(&mut state.was_told) {
+        if std::mem::take(&mut state.was_notified) {
             self.connection().send(&Request::Look { id: self.id }, None)?;
         }
         loop {
-            match self.told(&mut state, deadline)? {
-                Some(Told::Something) => return Ok(true),
-                Some(Told::Nothing) => return Ok(false),
+            match self.progress(&mut state, deadline)? {
+                Some(Progress::Something) => return Ok(true),
+                Some(Progress::Nothing) => return Ok(false),
                 // To an earlier look.
-                Some(Told::Waits) => {}
+                Some(Progress::Waits) => {}
                 None => break,
             }
         }
@@ -177,9 +181,9 @@ impl Pending for Waiting {
     fn pick_up(self: Box<Self>, visit: Visitor<'_>) -> Result<PickedUp, Fault> {
         let mut state = self.state();
         if state.found.is_none() && !self.has_ended.load(Ordering::Relaxed) {
-            let told = self.told(&mut state, Some(Instant::now()))?;
-            // What was there when it got in line is picked up at once.
-            if told.is_none() && !std::mem::replace(&mut state.has_looked, true) {
+            let progress = self.progress(&mut state, Some(Instant::now()))?;
+            // What was there when it joined the wait queue is picked up at once.
+            if progress.is_none() && !std::mem::replace(&mut state.has_looked, true) {
                 let state = &mut *state;
                 outside(|| self.ask(state, &Request::Look { id: self.id }))?;
             }
@@ -211,8 +215,8 @@ impl Pending for Waiting {
         Ok(if seen { PickedUp::Seen } else { PickedUp::BrokenOff })
     }
 
-    fn in_turn(&self, act: &mut dyn FnMut()) {
-        turn::run(self.connection(), self.id, act);
+    fn with_grant(&self, act: &mut dyn FnMut()) {
+        grant::run(self.connection(), self.id, act);
     }
 
     fn wakes(&self, watch: &dyn Pending) -> bool {

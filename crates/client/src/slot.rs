@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tupelo_protocol::Reply;
 
 use crate::journal::{Frame, ends_with_session};
-use crate::notifier::Rung;
+use crate::notifier::RaisedCalls;
 
 /// A request that was said, until its caller is done with it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Slot {
     /// Whether that says more than that the request waits.
     is_news: bool,
     /// Who is told of an answer, and by which number.
-    notifier: Option<(Arc<Rung>, u32)>,
+    notifier: Option<(Arc<RaisedCalls>, u32)>,
     /// The request that is told, too: a watch.
     wakes: Option<u64>,
 }
@@ -121,13 +121,13 @@ impl Slot {
 
     /// Tells the notifier, if there is one.
     pub(crate) fn ring(&self) {
-        if let Some((rung, number)) = &self.notifier {
-            rung.ring(*number);
+        if let Some((raised, number)) = &self.notifier {
+            raised.ring(*number);
         }
     }
 
     /// Has this notifier told from now on, and at once if there is an answer.
-    pub(crate) fn ring_for(&mut self, notifier: Option<(Arc<Rung>, u32)>) {
+    pub(crate) fn ring_for(&mut self, notifier: Option<(Arc<RaisedCalls>, u32)>) {
         self.notifier = notifier;
         if self.has_news() {
             self.ring();

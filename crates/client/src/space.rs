@@ -7,21 +7,21 @@ use tupelo_protocol::{
     Fault, Found, Kept, Key, LeftOpen, Notifier, Operation, Pending, Remote, Reply, Request,
     SpaceId, Target, Tuples, Visitor, code,
 };
-use tupelo_shm::own::Own;
+use tupelo_shm::fork_local::ForkLocal;
 use tupelo_tuple::WhenFull;
 
 use crate::connection::{Connection, Said};
 use crate::connections;
+use crate::grant;
 use crate::journal::gone;
 use crate::kept;
 use crate::notifier::RemoteNotifier;
 use crate::opened::OpenSpace;
-use crate::patience;
 use crate::pending::Waiting;
 use crate::server::Server;
 use crate::slot::Answer;
 use crate::surroundings::{is_interrupted, outside, slice};
-use crate::turn;
+use crate::time_limit;
 
 /// A space of a server.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct RemoteSpace {
     server: Server,
     options: OpenOptions,
     /// That of this process: the child of a fork opens its own.
-    session: Own<Arc<Session>>,
+    session: ForkLocal<Arc<Session>>,
     when_full: WhenFull,
 }
 
@@ -99,7 +99,7 @@ impl RemoteSpace {
         let session = Session::open(&server, &options)?;
         // Whoever connects again, after a fork or a lost connection, means the one that is there.
         options.fresh = false;
-        let (when_full, own) = (session.when_full, Own::new());
+        let (when_full, own) = (session.when_full, ForkLocal::new());
         *own.lock(|_| None).content_mut() = Some(Arc::new(session));
         Ok(Self { server, options, session: own, when_full })
     }
@@ -178,7 +178,7 @@ impl Session {
                 On::Space => self.space.target()?,
                 On::Kept { session, target } => (session, target),
             };
-            let (on_target, operation) = turn::taken(&self.connection, on_target, operation);
+            let (on_target, operation) = grant::taken(&self.connection, on_target, operation);
             let request = Request::Do { id, on: on_target, key, operation };
             match (self.connection.send(&request, Some(session))?, on) {
                 (Said::Stale, On::Kept { .. }) => return Err(gone(&self.connection.address)),
@@ -197,7 +197,7 @@ fn exchange(
     id: u64,
     say: impl FnOnce() -> Result<(), Fault> + Send,
 ) -> Result<Answer, Fault> {
-    let end = patience::end();
+    let end = time_limit::end();
     let deadline = || {
         let slice_end = slice().map(|slice| Instant::now() + slice);
         [slice_end, end].into_iter().flatten().min()

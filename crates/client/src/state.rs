@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(crate) told: VecDeque<(u64, Frame)>,
     /// The spaces that are open.
     pub(crate) spaces: Vec<Weak<OpenSpace>>,
-    /// Who sleeps until somebody else has read its answer, or it is its turn to read.
+    /// Who sleeps until somebody else has read its answer, or it is its grant to read.
     pub(crate) sleepers: BTreeMap<u64, Arc<Condvar>>,
     /// Told when there is a socket again, or never will be.
     pub(crate) settled: Arc<Condvar>,

@@ -21,7 +21,7 @@ use crate::storage::{FileNumber, ID_BYTES, Storage};
 
 /// Longest wait for somebody else who drains, until the waiter looks whether that one was killed.
 const LOOK: Duration = Duration::from_millis(20);
-/// So long somebody else may write without getting on, until that is told.
+/// So long somebody else may write without getting on, until that is explained.
 const STANDSTILL: Duration = Duration::from_secs(30);
 /// How long changes may be in memory alone if nobody waits until they are on disk.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(25);
@@ -154,7 +154,7 @@ impl Journal {
         let journal = Arc::clone(self);
         let flusher = thread::Builder::new().name("tupelo-flush".into());
         if flusher.spawn(move || journal.flush_until_done()).is_err() {
-            // No thread is to be had: then somebody waits after all. What goes wrong is told to whoever needs it on disk.
+            // No thread is to be had: then somebody waits after all. What goes wrong is explained to whoever needs it on disk.
             let _ = self.flush();
             self.slot.end_flusher();
         }
@@ -164,7 +164,7 @@ impl Journal {
         let mut interval = FLUSH_INTERVAL;
         loop {
             thread::sleep(interval);
-            // What goes wrong is told to whoever needs it on disk; the records stay where they are, for the next turn.
+            // What goes wrong is explained to whoever needs it on disk; the records stay where they are, for the next turn.
             let is_refused = self.try_lead().is_err();
             interval = if is_refused { FLUSH_INTERVAL_AFTER_ERROR } else { FLUSH_INTERVAL };
             if !self.is_flushed() {

@@ -274,13 +274,15 @@ pub fn remove(path: &Path, directory: &Directory) -> Result<(), Error> {
             Err(error) => return Err(error),
         }
     }
-    let told = |error| Error::io(path, "remove the file", &error);
-    std::fs::remove_file(path).map_err(told)?;
+    let explained = |error| Error::io(path, "remove the file", &error);
+    std::fs::remove_file(path).map_err(explained)?;
     for suffix in ["-wal", "-shm"] {
         let mut beside = path.as_os_str().to_owned();
         beside.push(suffix);
         match std::fs::remove_file(&beside) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(told(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(explained(error));
+            }
             _ => {}
         }
     }

@@ -28,7 +28,7 @@ pub(crate) const LAYOUT_VERSION: i64 = 1;
 /// Random bytes of an id.
 pub(crate) const ID_BYTES: usize = 16;
 /// How long the opening of a space waits for whoever has the file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: those of [`Writing`].
 const STATEMENTS: usize = 16;
 
@@ -152,9 +152,9 @@ impl Storage {
         match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
             Ok(transaction) => Ok(Writing::new(transaction, path)),
             Err(error) if is_busy(&error) => {
-                let patience_s = PATIENCE.as_secs();
+                let busy_timeout_s = BUSY_TIMEOUT.as_secs();
                 let problem =
-                    format!("another process has kept the file locked for {patience_s} s");
+                    format!("another process has kept the file locked for {busy_timeout_s} s");
                 Err(Error::Storage { path: path.clone(), problem })
             }
             Err(error) => Err(Error::sqlite(path, "lock the file", &error)),
@@ -167,10 +167,10 @@ impl Storage {
     ///
     /// What SQLite and the system say; the other file may be there then, in part.
     pub(crate) fn copy_to(&self, path: &Path) -> Result<(), Error> {
-        let told = |error| Error::io(path, "create the file", &error);
+        let explained = |error| Error::io(path, "create the file", &error);
         // Before SQLite does, so that it is its owner's alone.
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        drop(made.map_err(told)?);
+        drop(made.map_err(explained)?);
         let name = path.to_str().ok_or_else(|| Error::Storage {
             path: path.to_owned(),
             problem: "the path is no text".to_owned(),
@@ -178,7 +178,7 @@ impl Storage {
         let copied = self.connection.execute("VACUUM INTO ?1", (name,));
         copied.map_err(|error| Error::sqlite(path, "write the copy", &error))?;
         let synced = fs::File::open(path).and_then(|file| file.sync_all());
-        synced.and_then(|()| sync_directory_of(path)).map_err(told)
+        synced.and_then(|()| sync_directory_of(path)).map_err(explained)
     }
 
     /// Closes it without moving the log into the main file: the caller is in a hurry.
@@ -191,15 +191,15 @@ impl Storage {
     /// Looks whose file it is, before anything in it is changed, and how it is to be written.
     fn set_up(&self) -> Result<(), Error> {
         let Self { connection, path, .. } = self;
-        let told = |action: &'static str| {
+        let explained = |action: &'static str| {
             move |error: rusqlite::Error| Error::sqlite(path, action, &error)
         };
-        connection.busy_timeout(PATIENCE).map_err(told("set a time limit"))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(explained("set a time limit"))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         self.require_known()?;
         connection
             .execute_batch("PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")
-            .map_err(told("set up the connection"))?;
+            .map_err(explained("set up the connection"))?;
         self.begin_log()
     }
 
@@ -269,9 +269,9 @@ pub(crate) fn create(connection: &Connection, header: &Header) -> rusqlite::Resu
 
 /// As [`Storage::header`].
 pub(crate) fn header(connection: &Connection, path: &Path) -> Result<Option<Header>, Error> {
-    let told = |error: rusqlite::Error| Error::sqlite(path, "read the file", &error);
+    let explained = |error: rusqlite::Error| Error::sqlite(path, "read the file", &error);
     let version = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
-    if version.map_err(told)? == 0 {
+    if version.map_err(explained)? == 0 {
         return Ok(None);
     }
     let query =
@@ -286,7 +286,7 @@ pub(crate) fn header(connection: &Connection, path: &Path) -> Result<Option<Head
             ))
         })
     });
-    let (id, numbers, tuples_max, when_full) = found.map_err(told)?;
+    let (id, numbers, tuples_max, when_full) = found.map_err(explained)?;
     let [generation, position, next_id, size_bytes] = numbers;
     let number = |number: i64| u64::try_from(number).map_err(|_| number);
     let limits = || {

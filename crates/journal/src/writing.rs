@@ -46,7 +46,7 @@ impl<'s> Writing<'s> {
     ///
     /// What SQLite says.
     pub(crate) fn create(&self, header: &Header) -> Result<(), Error> {
-        self.told("fill the file", storage::create(&self.transaction, header))
+        self.explained("fill the file", storage::create(&self.transaction, header))
     }
 
     /// Notes that the memory is another one from now on, whose journal begins at its beginning.
@@ -64,7 +64,7 @@ impl<'s> Writing<'s> {
             limits.when_full.number(),
         );
         let sql = "UPDATE space SET generation = ?1, position = ?2, size_bytes = ?3, tuples_max = ?4, when_full = ?5";
-        self.told("note the generation", self.transaction.execute(sql, values)).map(drop)
+        self.explained("note the generation", self.transaction.execute(sql, values)).map(drop)
     }
 
     /// Removes all tuples.
@@ -73,7 +73,8 @@ impl<'s> Writing<'s> {
     ///
     /// What SQLite says.
     pub(crate) fn clear(&self) -> Result<(), Error> {
-        self.told("remove the tuples", self.transaction.execute("DELETE FROM tuple", ())).map(drop)
+        self.explained("remove the tuples", self.transaction.execute("DELETE FROM tuple", ()))
+            .map(drop)
     }
 
     /// Shows each tuple to `visit`, by their ids.
@@ -86,10 +87,11 @@ impl<'s> Writing<'s> {
         mut visit: impl FnMut(&Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let sql = "SELECT id, image, hidden_until_ns, ends_at_ns, failed, is_dead, reasons FROM tuple ORDER BY id";
-        let mut statement = self.told("read the tuples", self.transaction.prepare_cached(sql))?;
-        let mut rows = self.told("read the tuples", statement.query(()))?;
-        while let Some(row) = self.told("read the tuples", rows.next())? {
-            let (mut row, reasons) = self.told("read a tuple", row_of(row))?;
+        let mut statement =
+            self.explained("read the tuples", self.transaction.prepare_cached(sql))?;
+        let mut rows = self.explained("read the tuples", statement.query(()))?;
+        while let Some(row) = self.explained("read the tuples", rows.next())? {
+            let (mut row, reasons) = self.explained("read a tuple", row_of(row))?;
             row.kept.attempts.reasons = reasons_of(&reasons).ok_or_else(|| Error::Corrupted {
                 path: self.path.to_owned(),
                 problem: format!("the reasons of tuple {} do not decode", row.kept.id),
@@ -206,10 +208,10 @@ impl<'s> Writing<'s> {
             .transaction
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(values));
-        self.told("write", executed).map(drop)
+        self.explained("write", executed).map(drop)
     }
 
-    fn told<R>(&self, action: &str, result: rusqlite::Result<R>) -> Result<R, Error> {
+    fn explained<R>(&self, action: &str, result: rusqlite::Result<R>) -> Result<R, Error> {
         result.map_err(|error| Error::sqlite(self.path, action, &error))
     }
 }

@@ -109,7 +109,7 @@ impl Space {
         let without = |place| {
             let mut after = self.clone();
             let dropped = after.remove(place);
-            after.tell(EventKind::Expire, &dropped.tuple);
+            after.publish(EventKind::Expire, &dropped.tuple);
             after.with_room(tuples, leaving)
         };
         self.oldest_for(tuples).into_iter().flat_map(without).collect()

@@ -101,7 +101,7 @@ impl Space {
         self.claimed_mut(fence)?;
         self.make_room(&puts.iter().collect::<Vec<_>>(), 1)?;
         let claimed = self.end(fence)?;
-        self.tell(EventKind::Take, &claimed.stored.tuple);
+        self.publish(EventKind::Take, &claimed.stored.tuple);
         for tuple in puts {
             self.add(tuple);
         }

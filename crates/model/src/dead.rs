@@ -41,7 +41,7 @@ impl Space {
             self.arrive(stored, Some(EventKind::Return));
             return;
         }
-        self.tell(EventKind::Expire, &stored.tuple);
+        self.publish(EventKind::Expire, &stored.tuple);
         if !stored.has_ended(self.now_ms) {
             let index = self.dead.partition_point(|older| older.place < stored.place);
             self.dead.insert(index, stored);

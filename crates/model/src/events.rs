@@ -141,7 +141,7 @@ impl Space {
     }
 
     /// Tells every subscription of the event of a tuple; of too many events the oldest are dropped (N2).
-    pub(crate) fn tell(&mut self, kind: EventKind, tuple: &Tuple) {
+    pub(crate) fn publish(&mut self, kind: EventKind, tuple: &Tuple) {
         let listens =
             |one: &&mut Subscription| one.on.contains(&kind) && one.template.matches(tuple);
         for subscription in self.subscriptions.iter_mut().filter(listens) {

@@ -66,15 +66,15 @@ pub const CALLS_MAX: usize = 64;
 /// A subscription is asked by one call at most, which returns all its events until then.
 pub fn linearization(calls: &[Call], start: &State) -> Option<Vec<usize>> {
     assert!(calls.len() <= CALLS_MAX, "a history is searched up to {CALLS_MAX} calls");
-    let heard = calls.iter().enumerate();
-    let heard = heard.filter_map(|(index, call)| Some((index, call.heard()?))).collect();
-    let mut search = Search { calls, heard, tried: HashMap::new(), order: Vec::new() };
+    let received = calls.iter().enumerate();
+    let received = received.filter_map(|(index, call)| Some((index, call.received()?))).collect();
+    let mut search = Search { calls, received, tried: HashMap::new(), order: Vec::new() };
     search.explains(0, start).then_some(search.order)
 }
 
 impl Call {
     /// All events of a subscription, with its label, if the call has asked for them: no other call does.
-    fn heard(&self) -> Option<(&str, &[Event])> {
+    fn received(&self) -> Option<(&str, &[Event])> {
         match (&self.operation, &self.answer) {
             (Operation::Events { label }, Answer::Events(events)) => Some((label, events)),
             _ => None,
@@ -84,8 +84,8 @@ impl Call {
 
 struct Search<'a> {
     calls: &'a [Call],
-    /// What subscriptions have heard, with the index of the call that says so.
-    heard: Vec<(usize, (&'a str, &'a [Event]))>,
+    /// What subscriptions have received, with the index of the call that says so.
+    received: Vec<(usize, (&'a str, &'a [Event]))>,
     /// The states that each set of calls has led to, and that lead nowhere.
     tried: HashMap<u64, Vec<State>>,
     order: Vec<usize>,
@@ -103,7 +103,7 @@ impl Search<'_> {
         for index in self.possibly_next(done) {
             let call = &self.calls[index];
             for (answer, after) in state.outcomes(call.at, &call.operation) {
-                if !answer.agrees_with(&call.answer) || !self.was_heard(done, (state, &after)) {
+                if !answer.agrees_with(&call.answer) || !self.was_received(done, (state, &after)) {
                     continue;
                 }
                 self.order.push(index);
@@ -119,13 +119,15 @@ impl Search<'_> {
 
     /// Whether the events between two states come next for each subscription that is still to be asked. Not known of a
     /// subscription that has dropped events.
-    fn was_heard(&self, done: u64, (before, after): (&State, &State)) -> bool {
-        let to_come = self.heard.iter().filter(|(index, _)| done >> index & 1 == 0);
-        to_come.map(|(_, heard)| *heard).all(|(label, heard)| {
-            let told = before.events_so_far(label).map_or(0, |events| events.len());
+    fn was_received(&self, done: u64, (before, after): (&State, &State)) -> bool {
+        let to_come = self.received.iter().filter(|(index, _)| done >> index & 1 == 0);
+        to_come.map(|(_, received)| *received).all(|(label, received)| {
+            let published = before.events_so_far(label).map_or(0, |events| events.len());
             let events = after.events_so_far(label).unwrap_or_default();
-            let Some(news) = events.get(told..) else { return true };
-            heard.get(told..events.len()).is_some_and(|heard| events_agree(news, heard))
+            let Some(news) = events.get(published..) else { return true };
+            received
+                .get(published..events.len())
+                .is_some_and(|received| events_agree(news, received))
         })
     }
 

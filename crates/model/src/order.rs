@@ -63,7 +63,7 @@ fn first_of_each_shape(matches: Vec<&Stored>) -> Vec<&Stored> {
     first
 }
 
-/// The matches whose field number `index` is not beaten by another, the oldest first. Fields compare as
+/// The matches whose field number `index` is not preceded by another, the oldest first. Fields compare as
 /// in ranges (M5): numbers with numbers, text with text, bytes with bytes. Fields that ranges do not compare
 /// stand in the order of their kinds. A tuple whose field has no order (NaN, `null`, no such field) comes
 /// after all that have one.
@@ -74,14 +74,14 @@ fn extreme(matches: Vec<&Stored>, index: usize, wanted: Ordering) -> Vec<&Stored
     if ordered.is_empty() {
         return matches;
     }
-    let beats = |other: &Value, own: &Value| match wanted {
+    let precedes = |other: &Value, own: &Value| match wanted {
         Ordering::Greater => is_less(own, other),
         _ => is_less(other, own),
     };
-    let unbeaten = |stored: &&Stored| {
-        field(stored).is_some_and(|own| !ordered.iter().any(|other| beats(other, &own)))
+    let unpreceded = |stored: &&Stored| {
+        field(stored).is_some_and(|own| !ordered.iter().any(|other| precedes(other, &own)))
     };
-    matches.into_iter().filter(unbeaten).collect()
+    matches.into_iter().filter(unpreceded).collect()
 }
 
 fn is_less(a: &Value, b: &Value) -> bool {

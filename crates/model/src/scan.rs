@@ -63,7 +63,7 @@ impl Space {
     }
 
     /// Open scans hear of a tuple that came or went.
-    pub(crate) fn tell_scans(&mut self, changed: &Stored) {
+    pub(crate) fn update_scans(&mut self, changed: &Stored) {
         for scan in self.scans.iter_mut().filter(|scan| scan.template.matches(&changed.tuple)) {
             let Scanned { throughout, meanwhile } = &mut scan.scanned;
             throughout.retain(|stored| stored.place != changed.place);

@@ -128,15 +128,15 @@ impl Space {
     /// A tuple comes to its place, or to a call that waits for it (T3). Every matching waiting read gets a copy, and
     /// the oldest matching waiting take gets the tuple. If its lease ended while it was held, the tuple is gone (L1).
     /// The event `told` is none if the tuple comes back from a call that had no effect (T5).
-    pub(crate) fn arrive(&mut self, stored: Stored, told: Option<EventKind>) {
+    pub(crate) fn arrive(&mut self, stored: Stored, event: Option<EventKind>) {
         if stored.has_ended(self.now_ms) {
-            self.tell(EventKind::Expire, &stored.tuple);
+            self.publish(EventKind::Expire, &stored.tuple);
             return;
         }
-        if let Some(kind) = told {
-            self.tell(kind, &stored.tuple);
+        if let Some(kind) = event {
+            self.publish(kind, &stored.tuple);
         }
-        self.tell_scans(&stored);
+        self.update_scans(&stored);
         for read in self.waits.iter_mut().filter(|wait| wait.waits_for(Want::Read, &stored.tuple)) {
             read.served = Some(stored.clone());
         }
@@ -150,7 +150,7 @@ impl Space {
     }
 
     /// The tuples that match, the oldest first. The loop. (Whether a tuple matches is said by the template
-    /// itself, which has never heard of a space: M1-M8.)
+    /// itself, which has never received of a space: M1-M8.)
     pub(crate) fn found(&self, template: &Template) -> impl Iterator<Item = &Stored> {
         self.tuples.iter().filter(|stored| template.matches(&stored.tuple))
     }
@@ -158,7 +158,7 @@ impl Space {
     /// Removes the tuple at a place for good: a caller takes it.
     pub(crate) fn take_at(&mut self, place: u64) -> Stored {
         let stored = self.remove(place);
-        self.tell(EventKind::Take, &stored.tuple);
+        self.publish(EventKind::Take, &stored.tuple);
         stored
     }
 
@@ -166,7 +166,7 @@ impl Space {
     pub(crate) fn remove(&mut self, place: u64) -> Stored {
         let index = self.index_of(place);
         let mut stored = self.tuples.remove(index);
-        self.tell_scans(&stored);
+        self.update_scans(&stored);
         stored.readers.clear();
         stored
     }

@@ -99,7 +99,7 @@ impl Space {
             }
             Event::Ends(place) => {
                 let stored = self.remove(place);
-                self.tell(EventKind::Expire, &stored.tuple);
+                self.publish(EventKind::Expire, &stored.tuple);
             }
             Event::RunsOut(fence) => {
                 let claimed = self.end(fence).expect("it is due in this state");

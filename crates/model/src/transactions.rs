@@ -235,7 +235,7 @@ impl Space {
         let index = self.parts.iter().position(|part| part.ticket == ticket);
         let part = self.parts.remove(index.expect("the transaction is open"));
         for stored in &part.taken {
-            self.tell(EventKind::Take, &stored.tuple);
+            self.publish(EventKind::Take, &stored.tuple);
         }
         let puts = part.puts.into_iter().map(|stored| stored.tuple).collect();
         (puts, self.places_of(ticket))

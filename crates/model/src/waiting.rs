@@ -136,7 +136,7 @@ impl Space {
         let wants_to_take = self.served_by(Want::Take).any(|(served, _)| served == ticket);
         let stored = self.picked_up(ticket);
         if wants_to_take {
-            self.tell(EventKind::Take, &stored.tuple);
+            self.publish(EventKind::Take, &stored.tuple);
         }
         stored.tuple
     }

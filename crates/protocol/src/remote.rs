@@ -88,7 +88,7 @@ pub trait Kept: Debug + Send + Sync {
     fn wait(&self, at: u32, operation: &Operation<'_>) -> Result<Box<dyn Pending>, Fault>;
 
     /// Has an operation done on it, and does not wait for the answer: for who lets it go.
-    fn tell(&self, operation: &Operation<'_>);
+    fn post(&self, operation: &Operation<'_>);
 }
 
 /// What [`Pending::ready`] does when its time is over.
@@ -118,8 +118,8 @@ pub trait Pending: Any + Debug + Send + Sync {
     /// As [`Pending::ready`].
     fn pick_up(self: Box<Self>, visit: Visitor<'_>) -> Result<PickedUp, Fault>;
 
-    /// Runs `act` for this place in line for room: puts in it are made in its turn.
-    fn in_turn(&self, act: &mut dyn FnMut());
+    /// Runs `act` for this place in the wait queue for room: puts in it are made in its grant.
+    fn with_grant(&self, act: &mut dyn FnMut());
 
     /// Lets what comes for this call also end a wait of `watch`. Returns false if that is not to be had for the two.
     fn wakes(&self, watch: &dyn Pending) -> bool;

@@ -47,7 +47,7 @@ struct Connection {
 enum End {
     /// The client or the server goes.
     Gone,
-    /// Nobody knows what has become of the client: the connection was reset, or nothing was heard.
+    /// Nobody knows what has become of the client: the connection was reset, or nothing was subscription.
     Broken { was_reset: bool },
     /// The client has another connection.
     Ousted,

@@ -227,7 +227,7 @@ impl Hosted {
 
     /// Serves what the notifier tells of. Returns how long to sleep until the next look if it tells of nothing more;
     /// `None` while nobody waits.
-    fn turn(&self) -> Option<Duration> {
+    fn grant(&self) -> Option<Duration> {
         loop {
             self.serve(self.notifier.drain());
             if self.waits.borrow().is_empty() {
@@ -250,7 +250,7 @@ impl Drop for Hosted {
 /// Serves the calls that wait in a space, for as long as that is used.
 async fn ring(hosted: Weak<Hosted>, rung: AsyncFd<OwnedFd>, changed: Rc<Notify>) {
     loop {
-        let Some(next_look) = hosted.upgrade().map(|hosted| hosted.turn()) else { return };
+        let Some(next_look) = hosted.upgrade().map(|hosted| hosted.grant()) else { return };
         let look = async {
             match next_look {
                 Some(slice) => tokio::time::sleep(slice).await,

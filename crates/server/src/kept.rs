@@ -7,7 +7,7 @@ use tupelo::{Claim, Error, Lease, Scan, Transaction};
 use tupelo_protocol::Fault;
 
 use crate::answers::Answer;
-use crate::asked::events::Heard;
+use crate::asked::events::HostedSubscription;
 use crate::hosted::Hosted;
 use crate::session::Session;
 
@@ -23,7 +23,7 @@ pub(crate) enum Kept {
     /// With the space that it is in.
     Claim(Claim, Rc<Hosted>, Share),
     Transaction(Open),
-    Subscription(Heard),
+    Subscription(HostedSubscription),
     Scan(RefCell<Scan>, Last),
 }
 

@@ -51,48 +51,48 @@ pub(crate) enum Place {
     Between,
     /// On a later one: requests may come again that came over an earlier one.
     Later,
-    /// It has ended between two connections, which nobody has heard of: what was handed over counts as delivered.
+    /// It has ended between two connections, which nobody has subscription of: what was handed over counts as delivered.
     Over,
 }
 
 /// A request that the client is not done with.
 pub(crate) enum Open {
     /// It waits for a tuple, to do this with it.
-    Waits(InLine, Purpose),
+    Waits(QueuedWait, Purpose),
     /// It watches, or waits for room. It is told once, and again when it has looked.
-    Watches { line: Rc<InLine>, was_told: bool, has_more: bool },
+    Watches { waiting: Rc<QueuedWait>, was_notified: bool, has_more: bool },
     /// It was answered, and what it has found is held until that is acknowledged.
     Holds(Held, Rc<Vec<u8>>),
     /// It was answered so, and has left this open.
     Keeps(Rc<Kept>, Answer),
     /// It waits for events of the subscription that this request has left open.
-    Hears(u64),
+    AwaitsEvents(u64),
 }
 
-/// A place in line in a space.
-pub(crate) struct InLine {
+/// A place in the wait queue in a space.
+pub(crate) struct QueuedWait {
     pub(crate) hosted: Rc<Hosted>,
     number: u32,
     /// Always there, but for the moment in which something is picked up.
     waiter: Option<Waiter>,
 }
 
-impl InLine {
+impl QueuedWait {
     fn new(hosted: &Rc<Hosted>, waiter: Waiter, session: Weak<Session>, id: u64) -> Self {
         let number = hosted.register(&waiter, session, id);
         Self { hosted: Rc::clone(hosted), number, waiter: Some(waiter) }
     }
 
-    /// Runs a put for this place in line for room.
-    pub(crate) fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
+    /// Runs a put for this place in the wait queue for room.
+    pub(crate) fn with_grant<R>(&self, put: impl FnOnce() -> R) -> R {
         match &self.waiter {
-            Some(waiter) => waiter.in_turn(put),
+            Some(waiter) => waiter.with_grant(put),
             None => put(),
         }
     }
 }
 
-impl Drop for InLine {
+impl Drop for QueuedWait {
     fn drop(&mut self) {
         // First: the number may be another's as soon as the waiter has gone.
         self.hosted.unregister(self.number);
@@ -190,7 +190,7 @@ impl Session {
                 }
             }
             Request::Acknowledge { id } => self.acknowledge(id),
-            // Dropped: it is out of line, and what was held is back.
+            // Dropped: it is out of the wait queue, and what was held is back.
             Request::Cancel { id } => self.give_up(id),
             Request::End { id } => self.end(id),
             Request::Look { id } => self.look(id),
@@ -282,10 +282,10 @@ impl Session {
         }
     }
 
-    /// The place in line of a request that watches, or waits for room.
-    pub(crate) fn line(&self, request: u64) -> Option<Rc<InLine>> {
+    /// The place in the wait queue of a request that watches, or waits for room.
+    pub(crate) fn watching(&self, request: u64) -> Option<Rc<QueuedWait>> {
         match self.requests.borrow().get(&request) {
-            Some(Open::Watches { line, .. }) => Some(Rc::clone(line)),
+            Some(Open::Watches { waiting, .. }) => Some(Rc::clone(waiting)),
             _ => None,
         }
     }
@@ -301,11 +301,11 @@ impl Session {
         let answer = match requests.get(&id) {
             None => return false,
             // It is answered when there is something.
-            Some(Open::Waits(..) | Open::Hears(_)) => return true,
-            Some(Open::Watches { was_told, .. }) => {
-                let was_told = *was_told;
+            Some(Open::Waits(..) | Open::AwaitsEvents(_)) => return true,
+            Some(Open::Watches { was_notified, .. }) => {
+                let was_notified = *was_notified;
                 drop(requests);
-                if was_told {
+                if was_notified {
                     self.reply(&Reply::Happened { id });
                 }
                 return true;
@@ -388,28 +388,28 @@ impl Session {
 
     /// Lets a request wait for a tuple.
     pub(crate) fn wait(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter, purpose: Purpose) {
-        let line = InLine::new(hosted, waiter, self.me.clone(), id);
-        self.requests.borrow_mut().insert(id, Open::Waits(line, purpose));
+        let waiting = QueuedWait::new(hosted, waiter, self.me.clone(), id);
+        self.requests.borrow_mut().insert(id, Open::Waits(waiting, purpose));
         // It may have been served at once.
         self.serve_wait(id);
     }
 
     /// Lets a request watch, or wait for room.
     pub(crate) fn watch(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter) {
-        let line = Rc::new(InLine::new(hosted, waiter, self.me.clone(), id));
-        let open = Open::Watches { line, was_told: false, has_more: false };
+        let waiting = Rc::new(QueuedWait::new(hosted, waiter, self.me.clone(), id));
+        let open = Open::Watches { waiting, was_notified: false, has_more: false };
         self.requests.borrow_mut().insert(id, open);
     }
 
     /// Lets a request wait for events of a subscription.
     pub(crate) fn await_events(&self, id: u64, subscription: u64) {
-        self.requests.borrow_mut().insert(id, Open::Hears(subscription));
+        self.requests.borrow_mut().insert(id, Open::AwaitsEvents(subscription));
     }
 
     /// The subscription whose events a request waits for.
-    fn heard_by(&self, id: u64) -> Option<Rc<Kept>> {
+    fn subscription_of(&self, id: u64) -> Option<Rc<Kept>> {
         let requests = self.requests.borrow();
-        let Some(Open::Hears(subscription)) = requests.get(&id) else { return None };
+        let Some(Open::AwaitsEvents(subscription)) = requests.get(&id) else { return None };
         match requests.get(subscription) {
             Some(Open::Keeps(kept, _)) => Some(Rc::clone(kept)),
             _ => None,
@@ -417,9 +417,9 @@ impl Session {
     }
 
     /// Answers the request that waits for events of a subscription, if there are some.
-    fn tell_events(&self, kept: &Kept) {
-        let Kept::Subscription(heard) = kept else { return };
-        if let Some((id, answer)) = heard.serve(self) {
+    fn send_events(&self, kept: &Kept) {
+        let Kept::Subscription(subscription) = kept else { return };
+        if let Some((id, answer)) = subscription.serve(self) {
             self.requests.borrow_mut().remove(&id);
             self.answer(id, &answer);
         }
@@ -443,8 +443,8 @@ impl Session {
                 drop(requests);
                 self.pick_up(id, &purpose, waiter);
             }
-            Some(Open::Watches { was_told, has_more, .. }) => {
-                if std::mem::replace(was_told, true) {
+            Some(Open::Watches { was_notified, has_more, .. }) => {
+                if std::mem::replace(was_notified, true) {
                     *has_more = true;
                 } else {
                     drop(requests);
@@ -454,13 +454,13 @@ impl Session {
             Some(Open::Keeps(kept, _)) => {
                 let kept = Rc::clone(kept);
                 drop(requests);
-                self.tell_events(&kept);
+                self.send_events(&kept);
             }
             _ => {}
         }
     }
 
-    /// Picks up what a waiter was handed, or leaves it in line.
+    /// Picks up what a waiter was handed, or leaves it in the wait queue.
     fn pick_up(&self, id: u64, purpose: &Purpose, waiter: Waiter) {
         let picked_up = asked::pick_up(self, purpose, waiter);
         let open = self.requests.borrow_mut().remove(&id);
@@ -501,10 +501,10 @@ impl Session {
     }
 
     fn give_up(&self, id: u64) {
-        if let Some(kept) = self.heard_by(id)
-            && let Kept::Subscription(heard) = &*kept
+        if let Some(kept) = self.subscription_of(id)
+            && let Kept::Subscription(subscription) = &*kept
         {
-            heard.end_wait();
+            subscription.end_wait();
         }
         let open = self.requests.borrow_mut().remove(&id);
         match open {
@@ -517,8 +517,8 @@ impl Session {
     /// Lets go of what a request has left open, and answers who waits for it.
     fn let_go(&self, kept: &Kept) {
         kept.let_go();
-        if let Kept::Subscription(heard) = kept
-            && let Some(waits) = heard.waits()
+        if let Kept::Subscription(subscription) = kept
+            && let Some(waits) = subscription.waits()
         {
             self.requests.borrow_mut().remove(&waits);
             self.reply(&Reply::Nothing { id: waits });
@@ -527,12 +527,13 @@ impl Session {
 
     /// Has a request that waits look now, and answers it if there is something. Returns whether it still waits.
     fn look_now(&self, id: u64, is_last: bool) -> bool {
-        if let Some(kept) = self.heard_by(id) {
-            self.tell_events(&kept);
-            return self.heard_by(id).is_some();
+        if let Some(kept) = self.subscription_of(id) {
+            self.send_events(&kept);
+            return self.subscription_of(id).is_some();
         }
         let requests = self.requests.borrow();
-        let Some(Open::Waits(InLine { waiter: Some(waiter), .. }, _)) = requests.get(&id) else {
+        let Some(Open::Waits(QueuedWait { waiter: Some(waiter), .. }, _)) = requests.get(&id)
+        else {
             return false;
         };
         let now = Some(Duration::ZERO);
@@ -563,9 +564,9 @@ impl Session {
             return;
         }
         let mut requests = self.requests.borrow_mut();
-        if let Some(Open::Watches { was_told, has_more, .. }) = requests.get_mut(&id) {
-            *was_told = std::mem::take(has_more);
-            let happened = *was_told;
+        if let Some(Open::Watches { was_notified, has_more, .. }) = requests.get_mut(&id) {
+            *was_notified = std::mem::take(has_more);
+            let happened = *was_notified;
             drop(requests);
             let reply = if happened { Reply::Happened { id } } else { Reply::Waits { id } };
             self.reply(&reply);
@@ -585,7 +586,7 @@ impl Drop for Session {
                 Open::Holds(held, _) if is_over => drop(held.done()),
                 Open::Holds(held, _) => held.give_back(),
                 Open::Keeps(kept, _) => kept.end(),
-                Open::Waits(..) | Open::Watches { .. } | Open::Hears(_) => {}
+                Open::Waits(..) | Open::Watches { .. } | Open::AwaitsEvents(_) => {}
             }
         }
     }

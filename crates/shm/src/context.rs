@@ -12,12 +12,12 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 
 use crate::access::View;
+use crate::cohort::Cohorts;
 use crate::error::Error;
 use crate::lock::LockLine;
 use crate::log::ScopeTag;
 use crate::memory::Memory;
 use crate::section::Note;
-use crate::stay::Stays;
 use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
@@ -26,7 +26,7 @@ pub(crate) struct SectionContext {
     /// since another mapping may come to the same addresses: data of a mapping that is gone is not used.
     ready_for: u64,
     /// That number, also while a section uses it.
-    laid_for: u64,
+    set_up_for: u64,
     /// The memory of the section that uses it.
     over: *const Memory,
     pub(crate) view: View<'static>,
@@ -44,7 +44,7 @@ pub(crate) struct SectionContext {
     /// How far the view reached before the log was full; 0 if it is not.
     pub(crate) overflow: usize,
     /// How the thread shares a scope with threads that enter it again and again.
-    pub(crate) stays: Stays,
+    pub(crate) cohorts: Cohorts,
     /// Whether it was brought in for one section, and goes with it.
     is_extra: bool,
 }
@@ -64,7 +64,7 @@ impl SectionContext {
     const fn bare() -> Self {
         Self {
             ready_for: FOR_NONE,
-            laid_for: FOR_NONE,
+            set_up_for: FOR_NONE,
             over: ptr::null(),
             view: View::of_nothing(),
             thread: Thread::nobody(),
@@ -74,14 +74,14 @@ impl SectionContext {
             notes: ManuallyDrop::new(Vec::new()),
             count: 0,
             overflow: 0,
-            stays: Stays::NONE,
+            cohorts: Cohorts::NONE,
             is_extra: false,
         }
     }
 
     /// Sets the section context up for `memory` and the calling thread.
-    fn lay(&mut self, memory: &Memory, thread: Thread<'_>) {
-        self.laid_for = memory.mapping().number();
+    fn set_up(&mut self, memory: &Memory, thread: Thread<'_>) {
+        self.set_up_for = memory.mapping().number();
         // SAFETY: the slot is a page of the mapping, which stays as long as a section borrows it. After that only
         // sections over the same mapping use it, which borrow the mapping again.
         self.thread = unsafe { thread.kept() };
@@ -110,7 +110,7 @@ impl<'m> Hold<'m> {
         let ready_for = unsafe { &raw mut (*context).ready_for };
         // SAFETY: as above.
         if unsafe { *ready_for } != memory.mapping().number() {
-            return Self::laid(memory);
+            return Self::set_up_new(memory);
         }
         // SAFETY: as above. From here on, nobody else gets a pointer to it.
         unsafe { *ready_for = IN_USE };
@@ -123,7 +123,7 @@ impl<'m> Hold<'m> {
     /// Sets up a section context: the thread's, unless it is in use.
     #[cold]
     #[inline(never)]
-    fn laid(memory: &'m Memory) -> Result<Self, Error> {
+    fn set_up_new(memory: &'m Memory) -> Result<Self, Error> {
         let thread = memory.thread()?;
         if thread.has_logged() {
             return Err(Error::Reentrant);
@@ -139,7 +139,7 @@ impl<'m> Hold<'m> {
         // SAFETY: new, or in use by nobody.
         let context = unsafe { NonNull::new_unchecked(context) };
         let mut hold = Self { context, memory: PhantomData };
-        hold.lay(memory, thread);
+        hold.set_up(memory, thread);
         hold.ready_for = IN_USE;
         hold.over = memory;
         Ok(hold)
@@ -182,7 +182,7 @@ impl Drop for Hold<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.is_extra {
-            // SAFETY: made by `Box::into_raw` in `laid`, and this hold was its only user.
+            // SAFETY: made by `Box::into_raw` in `set_up_new`, and this hold was its only user.
             let mut context = unsafe { Box::from_raw(self.context.as_ptr()) };
             // SAFETY: the box goes, and the vector with it.
             unsafe { ManuallyDrop::drop(&mut context.others) };
@@ -191,7 +191,7 @@ impl Drop for Hold<'_> {
             return;
         }
         self.view.forgive();
-        self.ready_for = self.laid_for;
+        self.ready_for = self.set_up_for;
     }
 }
 

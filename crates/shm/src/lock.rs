@@ -12,7 +12,7 @@
 //! | 0 | the futex word |
 //! | 4 | sequence: odd while a thread is inside; readers check that it is even and unchanged |
 //! | 8 | owner: thread slot of the last locker, whose log a recoverer rolls back |
-//! | 12 | the staying thread, (16, two words) the end of its stay, and (24) since which sequence: [`crate::stay`] |
+//! | 12 | the leading thread, (16, two words) the end of its cohort, and (24) since which sequence: [`crate::cohort`] |
 
 use std::time::Duration;
 
@@ -320,7 +320,7 @@ fn restore_also<'m>(
 impl View<'_> {
     /// The number of the section over `scope` that the caller is in: another one than that of the sections before.
     #[inline]
-    pub fn turn(&self, scope: u32) -> u32 {
+    pub fn section_number(&self, scope: u32) -> u32 {
         self.at::<GRANULE>(scope).load(SEQUENCE)
     }
 

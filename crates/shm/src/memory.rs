@@ -183,7 +183,7 @@ impl Memory {
     /// Tells every process attached, for good, that the segment was removed: every later operation ends with
     /// [`Error::Removed`]. It costs those on segments in use nothing.
     pub fn retire(&self, how: HowRemoved) {
-        removal::tell(&self.view(), how);
+        removal::publish(&self.view(), how);
     }
 
     /// An error if damage was found in the segment, or if it was removed.

@@ -117,7 +117,7 @@ pub(crate) fn refusal(view: &View<'_>) -> Error {
 
 /// Tells every process that is attached to the segment in view. The first who tells is the one they hear of. A segment in which
 /// damage was found stays one.
-pub(crate) fn tell(view: &View<'_>, how: HowRemoved) {
+pub(crate) fn publish(view: &View<'_>, how: HowRemoved) {
     let words = view.span::<WORDS_BYTES>(WORDS);
     let first =
         words.word(HOW).compare_exchange(0, how as u32, Ordering::Relaxed, Ordering::Relaxed);
@@ -127,9 +127,9 @@ pub(crate) fn tell(view: &View<'_>, how: HowRemoved) {
     }
     let (good, retired) = (State::Good as u32, State::Retired as u32);
     // Release pairs with the Acquire in `refusal`.
-    let told =
+    let published =
         state_word(view).compare_exchange(good, retired, Ordering::Release, Ordering::Relaxed);
-    if told.is_ok() {
+    if published.is_ok() {
         // Release pairs with the Acquire where views are made.
         view.span::<8>(COMMITTED).word(0).store(0, Ordering::Release);
     }
@@ -137,7 +137,7 @@ pub(crate) fn tell(view: &View<'_>, how: HowRemoved) {
 
 /// As [`tell`], those who are attached to a file that this process need not have mapped. A file that is no segment stays as it
 /// is, and so does one that the system gives no address for: those who wait there find its name missing.
-pub(crate) fn tell_attached(file: &File, how: HowRemoved) {
+pub(crate) fn publish_to_attached(file: &File, how: HowRemoved) {
     let mut start = [0; IDENTITY_BYTES];
     let page_bytes = rustix::param::page_size();
     let Ok(file_bytes) = read_start(file, &mut start) else { return };
@@ -154,7 +154,7 @@ pub(crate) fn tell_attached(file: &File, how: HowRemoved) {
         // SAFETY: the page was mapped just now, and is unmapped after the view is gone; the file has memory behind it, since
         // a whole identity was read there.
         let view = unsafe { View::new(page.cast(), page_bytes.min(View::BYTES_MIN)) };
-        tell(&view, how);
+        publish(&view, how);
     }
     // SAFETY: the page is ours, and the view of it is gone. Failing leaves it mapped, which harms nobody.
     let _ = unsafe { rustix::mm::munmap(page, page_bytes) };

@@ -82,22 +82,22 @@ impl<'m> Section<'m> {
         };
         let line: LockLine<'m> = window.part(0);
         let place = (context.view.base(), scope);
-        context.stays.wait(place, line);
+        context.cohorts.wait(place, line);
         let before = lock::acquire(memory, context.thread, line)?;
         let thread = context.thread.slot_number();
         if before != thread {
-            context.stays.meet(place, line, thread);
+            context.cohorts.meet(place, line, thread);
         }
         Ok((Self::inside(context, (scope, line))?, window))
     }
 
     /// Says that the calling thread is about to wait for others: no thread need leave a scope to it any longer (see the
-    /// `stay` module).
-    pub fn end_stay(memory: &'m Memory) {
-        // If there is no section context at hand, its stay ends by itself.
+    /// `cohort` module).
+    pub fn end_cohort(memory: &'m Memory) {
+        // If there is no section context at hand, its cohort ends by itself.
         if let Ok(mut context) = Hold::new(memory) {
             let context = &mut *context;
-            context.stays.end(&context.view, context.thread.slot_number());
+            context.cohorts.end(&context.view, context.thread.slot_number());
         }
     }
 

@@ -161,7 +161,7 @@ impl Directory {
         let file = self.open(&path).ok();
         rustix::fs::unlink(&path).map_err(|errno| self.refused("remove", &path, errno))?;
         if let Some(file) = file {
-            removal::tell_attached(&file, HowRemoved::Removed);
+            removal::publish_to_attached(&file, HowRemoved::Removed);
         }
         addresses::held().let_go_of_lost();
         Ok(())
@@ -297,7 +297,7 @@ impl Segment {
                 let old = directory.open(&path).ok();
                 file.replace(directory, &path)?;
                 if let Some(old) = old {
-                    removal::tell_attached(&old, HowRemoved::Replaced);
+                    removal::publish_to_attached(&old, HowRemoved::Replaced);
                 }
                 return Ok(segment);
             }

@@ -134,12 +134,12 @@ fn for_who_waits_for_a_killed_holder(space: &Space) {
 }
 
 /// Who is blocked beside the one who keeps the time, which is stopped before it would wake.
-fn for_who_waits_beside_a_stopped_keeper(space: &Space) {
+fn for_who_waits_beside_a_stopped_leader(space: &Space) {
     let patterns = [JOB, INT, FLOAT];
     let template = [TemplateRef::new(&patterns)];
     let program = std::env::current_exe().unwrap();
-    let mut keeper = Command::new(&program).args(["--role", "keeper"]).spawn().unwrap();
-    let number_of_it = keeper.id().to_string();
+    let mut leader = Command::new(&program).args(["--role", "leader"]).spawn().unwrap();
+    let number_of_it = leader.id().to_string();
     let send = |signal: &str| {
         assert!(Command::new("kill").args([signal, &number_of_it]).status().unwrap().success());
     };
@@ -154,10 +154,10 @@ fn for_who_waits_beside_a_stopped_keeper(space: &Space) {
         send("-CONT");
         late / 1e3
     });
-    let name = "a tuple that is there later, beside a keeper that is stopped";
+    let name = "a tuple that is there later, beside a leader that is stopped";
     report_late(name, late_us.collect(), LATE_MS_MAX);
-    keeper.kill().unwrap();
-    keeper.wait().unwrap();
+    leader.kill().unwrap();
+    leader.wait().unwrap();
 }
 
 /// Waits for what never comes, and keeps the time meanwhile.
@@ -221,7 +221,7 @@ fn leases_that_end_together(space: &Space) {
 fn main() {
     if let Some(role) = std::env::args().skip_while(|argument| argument != "--role").nth(1) {
         let space = Space::connect(URL, &ConnectOptions::default()).unwrap();
-        return if role == "keeper" { keep(&space) } else { hold(&space) };
+        return if role == "leader" { keep(&space) } else { hold(&space) };
     }
     for url in [URL, "mem://bench-lateness"] {
         println!("{url}");
@@ -232,7 +232,7 @@ fn main() {
         for_who_waits_for_room(&Space::connect(url, &one).unwrap());
         tupelo::remove(url).unwrap();
     }
-    for_who_waits_beside_a_stopped_keeper(&fresh(URL));
+    for_who_waits_beside_a_stopped_leader(&fresh(URL));
     for_who_waits_for_a_killed_holder(&fresh(URL));
     tupelo::remove(URL).unwrap();
 }

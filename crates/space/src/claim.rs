@@ -11,7 +11,7 @@ use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::heartbeat::{Beat, Beaten, KeepAlive};
+use crate::lease_renewer::{KeepAlive, Renew, RenewalOutcome};
 use crate::remote::claim::RemoteClaim;
 use crate::wait::{Lifted, Outcome, Place, Waiter, lift};
 
@@ -74,13 +74,13 @@ struct Renewal {
     ttl: Duration,
 }
 
-impl Beat for Renewal {
-    fn beat(&self) -> Beaten {
+impl Renew for Renewal {
+    fn renew(&self) -> RenewalOutcome {
         use tupelo_engine::Error::{ClaimForked, ClaimLost};
         match self.claim.try_prolong(self.ttl) {
-            Ok(false) => Beaten::Later,
-            Err(ClaimLost { .. } | ClaimForked) => Beaten::Ended,
-            Ok(true) | Err(_) => Beaten::Renewed,
+            Ok(false) => RenewalOutcome::Later,
+            Err(ClaimLost { .. } | ClaimForked) => RenewalOutcome::Ended,
+            Ok(true) | Err(_) => RenewalOutcome::Renewed,
         }
     }
 }
@@ -91,11 +91,11 @@ struct RemoteRenewal {
     ttl: Duration,
 }
 
-impl Beat for RemoteRenewal {
-    fn beat(&self) -> Beaten {
+impl Renew for RemoteRenewal {
+    fn renew(&self) -> RenewalOutcome {
         match self.claim.prolong(self.ttl) {
-            Err(Error::ClaimLost { .. } | Error::Misuse { .. }) => Beaten::Ended,
-            Ok(()) | Err(_) => Beaten::Renewed,
+            Err(Error::ClaimLost { .. } | Error::Misuse { .. }) => RenewalOutcome::Ended,
+            Ok(()) | Err(_) => RenewalOutcome::Renewed,
         }
     }
 }
@@ -163,9 +163,9 @@ impl Space {
         Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())
     }
 
-    /// Gets in line to claim a match on `terms`, by [`Waiter::finish_claim`]. A tuple that is handed over is kept for
+    /// Joins the wait queue to claim a match on `terms`, by [`Waiter::finish_claim`]. A tuple that is handed over is kept for
     /// its `ttl`, and at least a tenth of a second. If this process has not picked it up by then, it goes to the next
-    /// in line. This waiter is then behind all others (rule K2).
+    /// in the wait queue. This waiter is then behind all others (rule K2).
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl Space {
 
 impl Waiter {
     /// Claims the tuple that [`Waiter::wait`] announced to a waiter that wants to take, without waiting. If there is no
-    /// tuple, or not any more ([`Space::claimant`]), the waiter is in line.
+    /// tuple, or not any more ([`Space::claimant`]), the waiter is in the wait queue.
     ///
     /// # Errors
     ///
@@ -356,7 +356,7 @@ impl Claim {
         self.space().require_open()?;
         self.space().patiently(|| {
             let claim = match &self.held {
-                Held::There(claim) => return claim.settle(Settlement::Done { turn: None }),
+                Held::There(claim) => return claim.settle(Settlement::Done { grant: None }),
                 Held::Here(claim) => claim,
             };
             let mut puts = self.puts()?;
@@ -466,7 +466,7 @@ impl Claim {
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
         self.space().require_open()?;
         self.held.require_open()?;
-        let (ttl, heart) = (self.ttl, self.space().heart());
+        let (ttl, renewer) = (self.ttl, self.space().lease_renewer());
         // The thread renews it for the first time after a third of the ttl, and less than that may be left.
         match &self.held {
             Held::Here(claim) => {
@@ -474,13 +474,13 @@ impl Claim {
                 if !renewal.claim.is_fresh(ttl) {
                     renewal.claim.prolong(ttl)?;
                 }
-                heart.keep(renewal, ttl)
+                renewer.keep(renewal, ttl)
             }
             Held::There(claim) => {
                 if !claim.is_fresh(ttl) {
                     claim.change(Term::Prolong(ttl))?;
                 }
-                heart.keep(RemoteRenewal { claim: claim.renewal(), ttl }, ttl)
+                renewer.keep(RemoteRenewal { claim: claim.renewal(), ttl }, ttl)
             }
         }
     }

@@ -8,12 +8,12 @@ use std::time::SystemTime;
 use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
 use tupelo_journal::Journal;
 use tupelo_protocol::Remote;
-use tupelo_shm::own::{Own, Slot};
+use tupelo_shm::fork_local::{ForkLocal, Slot};
 use tupelo_shm::{Directory, HowRemoved, Segment};
 
 use crate::durable::{self, Durability};
 use crate::error::Error;
-use crate::heartbeat::Heart;
+use crate::lease_renewer::LeaseRenewer;
 use crate::url::{Address, Place};
 
 /// How a space is opened, and the limits of a new one.
@@ -108,7 +108,7 @@ pub(crate) struct Inner {
     pub(crate) url: String,
     place: Place,
     closed: AtomicBool,
-    heart: Heart,
+    lease_renewer: LeaseRenewer,
 }
 
 /// Where a space is.
@@ -139,7 +139,7 @@ impl std::fmt::Debug for Space {
 type Private = HashMap<String, Arc<Engine>>;
 
 /// The spaces of this process: the child of a fork has a copy of its parent's, which it must not use.
-static PRIVATE: Own<Private> = Own::new();
+static PRIVATE: ForkLocal<Private> = ForkLocal::new();
 
 /// Locked for a moment only, never while a space is made.
 fn private() -> MutexGuard<'static, Slot<Private>> {
@@ -184,7 +184,7 @@ impl Space {
             url: url.into(),
             place,
             closed: AtomicBool::new(false),
-            heart: Heart::default(),
+            lease_renewer: LeaseRenewer::default(),
         };
         let mut space = Self { inner: Arc::new(inner), waits: false, sync };
         space.waits = space.when_full() == WhenFull::Wait;
@@ -302,8 +302,8 @@ impl Space {
     }
 
     /// What renews the claims and leases of this handle.
-    pub(crate) fn heart(&self) -> &Heart {
-        &self.inner.heart
+    pub(crate) fn lease_renewer(&self) -> &LeaseRenewer {
+        &self.inner.lease_renewer
     }
 
     #[cold]

@@ -1,4 +1,4 @@
-//! Places in line that are elsewhere.
+//! Places in the wait queue that are elsewhere.
 
 use std::ops::ControlFlow;
 
@@ -9,7 +9,7 @@ use tupelo_tuple::TupleView;
 use crate::error::Error;
 use crate::wait::{Outcome, Want};
 
-/// A place in line elsewhere, or a watch.
+/// A place in the wait queue elsewhere, or a watch.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     pub(crate) pending: Box<dyn Pending>,
@@ -29,12 +29,12 @@ impl Elsewhere {
         Self { pending, want: None, claim: None, is_inside: false, template: Vec::new() }
     }
 
-    /// A place in line for a match.
+    /// A place in the wait queue for a match.
     pub(crate) fn for_tuple(pending: Box<dyn Pending>, want: Want, template: Vec<u8>) -> Self {
         Self { pending, want: Some(want), claim: None, is_inside: false, template }
     }
 
-    /// A place in line to claim a match.
+    /// A place in the wait queue to claim a match.
     pub(crate) fn for_claim(
         pending: Box<dyn Pending>,
         terms: &ClaimTerms,
@@ -44,7 +44,7 @@ impl Elsewhere {
         Self { pending, want, claim, is_inside: false, template }
     }
 
-    /// A place in line for a match that a transaction takes.
+    /// A place in the wait queue for a match that a transaction takes.
     pub(crate) fn for_inside(pending: Box<dyn Pending>) -> Self {
         let want = Some(Want::Take);
         Self { pending, want, claim: None, is_inside: true, template: Vec::new() }

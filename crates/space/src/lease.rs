@@ -9,7 +9,7 @@ use tupelo_tuple::TupleRef;
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::heartbeat::{Beat, Beaten, KeepAlive};
+use crate::lease_renewer::{KeepAlive, Renew, RenewalOutcome};
 use crate::remote::lease as elsewhere;
 
 /// A tuple that was put on terms: it can be renewed, and cancelled. The tuple stays whatever becomes of this handle.
@@ -36,12 +36,12 @@ struct Renewal {
     length: Duration,
 }
 
-impl Beat for Renewal {
-    fn beat(&self) -> Beaten {
+impl Renew for Renewal {
+    fn renew(&self) -> RenewalOutcome {
         match self.engine.try_prolong(&self.lease, self.length) {
-            Ok(false) => Beaten::Later,
-            Err(tupelo_engine::Error::LeaseExpired) => Beaten::Ended,
-            Ok(true) | Err(_) => Beaten::Renewed,
+            Ok(false) => RenewalOutcome::Later,
+            Err(tupelo_engine::Error::LeaseExpired) => RenewalOutcome::Ended,
+            Ok(true) | Err(_) => RenewalOutcome::Renewed,
         }
     }
 }
@@ -52,11 +52,11 @@ struct RemoteRenewal {
     length: Duration,
 }
 
-impl Beat for RemoteRenewal {
-    fn beat(&self) -> Beaten {
+impl Renew for RemoteRenewal {
+    fn renew(&self) -> RenewalOutcome {
         match elsewhere::change(&*self.lease, Term::Prolong(self.length)) {
-            Err(Error::LeaseExpired { .. } | Error::Misuse { .. }) => Beaten::Ended,
-            Ok(()) | Err(_) => Beaten::Renewed,
+            Err(Error::LeaseExpired { .. } | Error::Misuse { .. }) => RenewalOutcome::Ended,
+            Ok(()) | Err(_) => RenewalOutcome::Renewed,
         }
     }
 }
@@ -206,11 +206,11 @@ impl Lease {
         match &self.held {
             Held::Here(lease) => {
                 let engine = Arc::clone(self.space.engine()?);
-                self.space.heart().keep(Renewal { engine, lease: *lease, length }, length)
+                self.space.lease_renewer().keep(Renewal { engine, lease: *lease, length }, length)
             }
             Held::There(lease) => {
                 let lease = Arc::clone(lease);
-                self.space.heart().keep(RemoteRenewal { lease, length }, length)
+                self.space.lease_renewer().keep(RemoteRenewal { lease, length }, length)
             }
         }
     }

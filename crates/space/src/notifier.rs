@@ -153,7 +153,7 @@ impl Notifier {
     }
 
     /// As [`Notifier::look`], for an owner with a waiter that has waited long enough. Tuples that a process held that died
-    /// just now also reach the first in line (rule L5).
+    /// just now also reach the first in the wait queue (rule L5).
     ///
     /// # Errors
     ///

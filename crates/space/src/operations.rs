@@ -157,7 +157,7 @@ impl Space {
         }
     }
 
-    /// Removes a match and gives it to `visitor`, as [`Space::try_take`]; if there is none, gets in line for it, as
+    /// Removes a match and gives it to `visitor`, as [`Space::try_take`]; if there is none, joins the wait queue for it, as
     /// [`Space::waiter`] (rule O3). For callers that wait in their own manner.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ impl Space {
         }
     }
 
-    /// Copies a match and gives it to `visitor`, as [`Space::try_read`]; if there is none, gets in line for one, as
+    /// Copies a match and gives it to `visitor`, as [`Space::try_read`]; if there is none, joins the wait queue for one, as
     /// [`Space::waiter`] (rule O3). For callers that wait in their own manner.
     ///
     /// # Errors

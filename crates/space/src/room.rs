@@ -23,9 +23,9 @@ impl Space {
         Self { waits: false, ..self.clone() }
     }
 
-    /// Gets in line for room. [`Waiter::wait`] returns true when it is worth trying, also in vain: try with
-    /// [`Waiter::in_turn`], and wait again. Blocked puts are served in FIFO order: no other put takes the room that was
-    /// made for the first. Dropped, it leaves the line, and the next one is told.
+    /// Joins the wait queue for room. [`Waiter::wait`] returns true when it is worth trying, also in vain: try with
+    /// [`Waiter::with_grant`], and wait again. Blocked puts are served in FIFO order: no other put takes the room that was
+    /// made for the first. Dropped, it leaves the wait queue, and the next one is told.
     ///
     /// ```
     /// # use tupelo::*;
@@ -33,10 +33,10 @@ impl Space {
     /// # let space = Space::connect("mem://room", &options)?;
     /// space.put(&fields!["job", 1])?;
     /// let room = space.room()?;
-    /// assert!(room.in_turn(|| space.put(&fields!["job", 2])).is_err());
+    /// assert!(room.with_grant(|| space.put(&fields!["job", 2])).is_err());
     /// space.try_take(&[template!["job", Kind::Int]], Order::Fifo, |_| Ok::<_, Error>(()))?;
     /// assert!(room.wait(None)?);
-    /// room.in_turn(|| space.put(&fields!["job", 2]))?;
+    /// room.with_grant(|| space.put(&fields!["job", 2]))?;
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -69,10 +69,10 @@ impl Space {
         mut put: impl FnMut(&Self) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let at_once = self.at_once();
-        self.in_line(timeout, || put(&at_once))
+        self.put_when_room(timeout, || put(&at_once))
     }
 
-    fn in_line<R>(
+    fn put_when_room<R>(
         &self,
         timeout: Option<Duration>,
         mut put: impl FnMut() -> Result<R, Error>,
@@ -84,7 +84,7 @@ impl Space {
         let begin = Instant::now();
         let room = self.room()?;
         loop {
-            match room.in_turn(&mut put) {
+            match room.with_grant(&mut put) {
                 Err(full) if full.may_pass() => {
                     let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
                     if !room.wait(left)? {
@@ -115,22 +115,22 @@ impl Space {
         error: Error,
         put: impl FnMut() -> Result<R, Error>,
     ) -> Result<R, Error> {
-        if self.waits && error.may_pass() { self.in_line(None, put) } else { Err(error) }
+        if self.waits && error.may_pass() { self.put_when_room(None, put) } else { Err(error) }
     }
 }
 
 impl Waiter {
-    /// Runs a put for this place in line for room ([`Space::room`]): what room was made for it, it may use.
-    pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
+    /// Runs a put for this place in the wait queue for room ([`Space::room`]): what room was made for it, it may use.
+    pub fn with_grant<R>(&self, put: impl FnOnce() -> R) -> R {
         match (self.local(), self.elsewhere()) {
-            (Some(waiter), _) => waiter.in_turn(put),
+            (Some(waiter), _) => waiter.with_grant(put),
             (None, None) => put(),
             (None, Some(place)) => {
                 let (mut put, mut result) = (Some(put), None);
-                place.pending.in_turn(&mut || result = put.take().map(|put| put()));
+                place.pending.with_grant(&mut || result = put.take().map(|put| put()));
                 match result {
                     Some(result) => result,
-                    None => unreachable!("a turn runs what it is given"),
+                    None => unreachable!("a grant runs what it is given"),
                 }
             }
         }

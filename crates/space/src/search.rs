@@ -8,12 +8,12 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tupelo_engine::Order;
-use tupelo_shm::own::{Own, Slot};
+use tupelo_shm::fork_local::{ForkLocal, Slot};
 use tupelo_tuple::{Field, Form, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::line::{Line, Notifiers};
+use crate::search_waiter::{Notifiers, SearchWaiter};
 use crate::wait::Want;
 
 /// Most spaces of a search (rule B2): each waiting search has a socket in each.
@@ -42,7 +42,7 @@ pub struct Found<R> {
     /// The place of its space in the list, from 0.
     pub place: usize,
     /// How many looks it took. A search that has to wait has looked into each space twice: before it waits, and when it
-    /// gets in line there.
+    /// joins the wait queue there.
     pub visited: usize,
     /// The time that was waited for it; zero if a space had it.
     pub waited: Duration,
@@ -71,9 +71,9 @@ pub struct Search {
 struct Inner {
     spaces: Vec<Space>,
     visits: Visits,
-    successes: Own<Successes>,
+    successes: ForkLocal<Successes>,
     /// Idle notifiers: to get one takes a socket.
-    idle_notifiers: Own<Vec<Notifiers>>,
+    idle_notifiers: ForkLocal<Vec<Notifiers>>,
 }
 
 /// In how many searches each space had the match, by the kind of the template.
@@ -115,7 +115,7 @@ impl Search {
                 });
             }
         }
-        let (successes, idle_notifiers) = (Own::new(), Own::new());
+        let (successes, idle_notifiers) = (ForkLocal::new(), ForkLocal::new());
         Ok(Self { inner: Arc::new(Inner { spaces, visits, successes, idle_notifiers }) })
     }
 
@@ -180,14 +180,14 @@ impl Search {
         self.find((template, Want::Read), timeout, once(visitor))
     }
 
-    /// Gets in line for a match in all spaces. For callers that wait in their own manner, and have looked before.
+    /// Joins the wait queue for a match in all spaces. For callers that wait in their own manner, and have looked before.
     ///
     /// # Errors
     ///
     /// [`Error::LimitExceeded`] at the maximum of blocked callers of a space (rule B2); the errors of the space. Then
-    /// the caller is in line nowhere.
-    pub fn line(&self, template: &[TemplateRef<'_>], want: Want) -> Result<Line, Error> {
-        Line::new(self, template, want)
+    /// the caller is in the wait queue nowhere.
+    pub fn waiter(&self, template: &[TemplateRef<'_>], want: Want) -> Result<SearchWaiter, Error> {
+        SearchWaiter::new(self, template, want)
     }
 
     /// The error of a search that waited in vain: about the space where something like it is, or else the first.
@@ -226,20 +226,20 @@ impl Search {
             return Ok(found);
         }
         if timeout != Some(Duration::ZERO) {
-            let mut line = self.line(template, want)?;
+            let mut waiter = self.waiter(template, want)?;
             loop {
-                let left = timeout.map(|timeout| timeout.saturating_sub(line.waited()));
+                let left = timeout.map(|timeout| timeout.saturating_sub(waiter.waited()));
                 let is_over = left == Some(Duration::ZERO);
                 if is_over {
-                    line.end_wait()?;
+                    waiter.end_wait()?;
                 }
-                if let Some(found) = line.finish_now(&mut visitor)? {
+                if let Some(found) = waiter.finish_now(&mut visitor)? {
                     return Ok(found);
                 }
                 if is_over {
                     break;
                 }
-                line.wait(left)?;
+                waiter.wait(left)?;
             }
         }
         let verb = if want == Want::Take { "take" } else { "read" };

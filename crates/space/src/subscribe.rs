@@ -70,7 +70,7 @@ impl Space {
                 hint: Some("give how many may wait until the oldest are dropped, from 1 on".into()),
             });
         }
-        if terms.hears_nothing() {
+        if terms.is_empty() {
             return Err(Error::Misuse {
                 problem: "no kind of event is to be heard".into(),
                 hint: Some("give some of put, take, expire and return".into()),

@@ -14,7 +14,7 @@ use crate::error::Error;
 /// A blocked caller's use of the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Remove it: of all callers that wait for one tuple, the first in line gets it (rule T3).
+    /// Remove it: of all callers that wait for one tuple, the first in the wait queue gets it (rule T3).
     Take,
     /// Copy it: every waiting caller gets a copy.
     Read,
@@ -29,7 +29,7 @@ pub enum Watch {
     Removal,
 }
 
-/// A place in line for a match, or a watch. Dropped, it gives up without effect: a tuple that was handed
+/// A place in the wait queue for a match, or a watch. Dropped, it gives up without effect: a tuple that was handed
 /// over already goes back with its identity, age and place (rule T5).
 #[derive(Debug)]
 pub struct Waiter {
@@ -39,7 +39,7 @@ pub struct Waiter {
     fork_generation: u32,
 }
 
-/// Where a waiter is in line.
+/// Where a waiter is in the wait queue.
 #[derive(Debug)]
 pub(crate) enum Place {
     /// In an engine here.
@@ -51,17 +51,17 @@ pub(crate) enum Place {
 /// Longest wait elsewhere between two looks whether the handle was closed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The outcome of a call that gets in line if there is no match.
+/// The outcome of a call that joins the wait queue if there is no match.
 #[derive(Debug)]
 pub enum Outcome<R, W = Waiter> {
     /// There was a match.
     Done(R),
-    /// There was none: the caller is in line for one.
+    /// There was none: the caller is in the wait queue for one.
     Waits(W),
 }
 
 impl Space {
-    /// Gets in line for a match. If there is one, it is handed over at once.
+    /// Joins the wait queue for a match. If there is one, it is handed over at once.
     ///
     /// # Errors
     ///
@@ -107,27 +107,27 @@ impl Waiter {
         Self { space, inner, fork_generation: fork_generation() }
     }
 
-    /// A place in line elsewhere.
+    /// A place in the wait queue elsewhere.
     pub(crate) fn remote(space: &Space, place: Elsewhere) -> Self {
         let (space, inner) = (space.clone(), Place::Remote(place));
         Self { space, inner, fork_generation: fork_generation() }
     }
 
     /// Waits until there is something, or `timeout` has passed (`None`: for ever). Returns whether there is;
-    /// if not, the place in line is kept, and the call may be repeated. A watch may also be woken in vain, so that
+    /// if not, the place in the wait queue is kept, and the call may be repeated. A watch may also be woken in vain, so that
     /// it misses nothing that a process did that was killed over it: look, and wait again.
     ///
     /// # Errors
     ///
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; [`Error::Misuse`] in a fork of the process that got
-    /// in line; the errors of the memory.
+    /// in the wait queue; the errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
         let happened = match &self.inner {
             Place::Local(waiter) => waiter.wait_while(timeout, || self.is_open())?,
             Place::Remote(place) => self.wait_elsewhere(&*place.pending, timeout, AtEnd::Look)?,
         };
-        // A refused waiter leaves the line, and its tuple goes back.
+        // A refused waiter leaves the wait queue, and its tuple goes back.
         self.space.require_open()?;
         Ok(happened)
     }
@@ -228,7 +228,7 @@ impl Waiter {
         }
     }
 
-    /// As [`Waiter::finish`], without waiting: if there is no tuple, the waiter stays in line.
+    /// As [`Waiter::finish`], without waiting: if there is no tuple, the waiter stays in the wait queue.
     ///
     /// # Errors
     ///
@@ -256,8 +256,8 @@ impl Waiter {
         }
     }
 
-    /// Waits up to `timeout` until `finish` has picked something up; `None`, and out of line, if it has not by then. What
-    /// was announced may not be there: its put has died, or it went to the next in line. Then only the time that is left
+    /// Waits up to `timeout` until `finish` has picked something up; `None`, and out of the wait queue, if it has not by then. What
+    /// was announced may not be there: its put has died, or it went to the next in the wait queue. Then only the time that is left
     /// is waited on.
     pub(crate) fn finish_within<R, E: From<Error>>(
         self,
@@ -278,15 +278,16 @@ impl Waiter {
         }
     }
 
-    /// Refuses a closed handle, and the child of a fork: the place in line is its parent's.
+    /// Refuses a closed handle, and the child of a fork: the place in the wait queue is its parent's.
     pub(crate) fn require_own(&self) -> Result<(), Error> {
         self.space.require_open()?;
         if self.fork_generation == fork_generation() {
             return Ok(());
         }
         Err(Error::Misuse {
-            problem: "the place in line belongs to the process that this one was forked from"
-                .into(),
+            problem:
+                "the place in the wait queue belongs to the process that this one was forked from"
+                    .into(),
             hint: Some("wait in the process that does the work".into()),
         })
     }
@@ -299,24 +300,24 @@ impl Waiter {
         }
     }
 
-    /// Refuses a place in line that cannot be taken from: its tuple may be a copy, which cannot be held.
+    /// Refuses a place in the wait queue that cannot be taken from: its tuple may be a copy, which cannot be held.
     pub(crate) fn require_take(&self) -> Result<(), Error> {
         self.require_own()?;
         if self.takes() {
             return Ok(());
         }
         Err(Error::Misuse {
-            problem: "this place in line is not one to take".into(),
-            hint: Some("get in line by claimant(), or by waiter() with Want::Take".into()),
+            problem: "this place in the wait queue is not one to take".into(),
+            hint: Some("join the wait queue by claimant(), or by waiter() with Want::Take".into()),
         })
     }
 
-    /// Where it is in line.
+    /// Where it is in the wait queue.
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The engine's part; `None` if it is in line elsewhere.
+    /// The engine's part; `None` if it is in the wait queue elsewhere.
     pub(crate) fn local(&self) -> Option<&tupelo_engine::Waiter> {
         match &self.inner {
             Place::Local(waiter) => Some(waiter),
@@ -324,12 +325,12 @@ impl Waiter {
         }
     }
 
-    /// The space, and where it is in line there.
+    /// The space, and where it is in the wait queue there.
     pub(crate) fn into_parts(self) -> (Space, Place) {
         (self.space, self.inner)
     }
 
-    /// The place in line that is elsewhere; `None` if it is in an engine here.
+    /// The place in the wait queue that is elsewhere; `None` if it is in an engine here.
     pub(crate) fn elsewhere(&self) -> Option<&Elsewhere> {
         match &self.inner {
             Place::Local(_) => None,
@@ -355,7 +356,7 @@ impl Waiter {
             return Ok(());
         }
         Err(Error::Misuse {
-            problem: "these two places in line are in different spaces".into(),
+            problem: "these two places in the wait queue are in different spaces".into(),
             hint: Some("let one wake another of the same space, or wait by notifiers".into()),
         })
     }

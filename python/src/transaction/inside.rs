@@ -490,7 +490,7 @@ impl InsideObject {
         taken.map(|taken| PyList::new(template.py(), taken)).transpose()
     }
 
-    /// Get in line to take a match ("take"), or watch for one ("put"). For a caller that waits in its own manner.
+    /// Join the wait queue to take a match ("take"), or watch for one ("put"). For a caller that waits in its own manner.
     #[pyo3(signature = (want, /, *template))]
     fn _waiter(&self, want: &str, template: &Bound<'_, PyTuple>) -> PyResult<WaiterObject> {
         let want = if want == "take" { Want::Take } else { Want::Read };
@@ -500,7 +500,7 @@ impl InsideObject {
         Ok(WaiterObject::new(waiter, self.space.clone_ref(template.py())))
     }
 
-    /// Take the tuple that a waiter was handed; None, and the place in line is kept, if there is none.
+    /// Take the tuple that a waiter was handed; None, and the place in the wait queue is kept, if there is none.
     fn _finish_take<'py>(
         &self,
         py: Python<'py>,

@@ -238,7 +238,7 @@ Returns:
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
-        let class = call.py.import("tupelo.letters")?.getattr("DeadLetter")?;
+        let class = call.py.import("tupelo.dead_letters")?.getattr("DeadLetter")?;
         let letters = call.with_template(|template| {
             call.space().dead(template, |view, dead_letter| {
                 let DeadLetterRecord { attempts, reasons } = dead_letter;

@@ -16,7 +16,7 @@ impl Verb for TakeFuture {
     const DOC: &'static CStr = c"take_future($self, /, *template, where=None)
 --
 
-Get in line to take a match, and return at once.
+Join the wait queue to take a match, and return at once.
 
 Args:
     template: as for `take`.
@@ -24,8 +24,8 @@ Args:
 
 Returns:
     A `concurrent.futures.Future` of the tuple: `result(timeout)` waits for it, `done()` says whether
-    it came, and `cancel()` leaves the line. Then a tuple on its way goes back to its place (rule T5).
-    Cancel a future that you do not need any more: if it is forgotten it stays in line, and gets its
+    it came, and `cancel()` leaves the wait queue. Then a tuple on its way goes back to its place (rule T5).
+    Cancel a future that you do not need any more: if it is forgotten it stays in the wait queue, and gets its
     tuple.
 
 Raises:
@@ -51,7 +51,7 @@ impl Verb for ReadFuture {
     const DOC: &'static CStr = c"read_future($self, /, *template, where=None)
 --
 
-Get in line to read a match, and return at once: as `take_future`, for a copy.
+Join the wait queue to read a match, and return at once: as `take_future`, for a copy.
 
 The arguments are those of `take_future`.
 

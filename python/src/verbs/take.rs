@@ -178,7 +178,7 @@ fn try_read<'py>(
     call.space().try_read(template, order, |view| call.tuple(view))
 }
 
-/// Waits for a match, in line for it. An announced tuple may not exist, as its put has died: then the call waits on for
+/// Waits for a match, in the wait queue for it. An announced tuple may not exist, as its put has died: then the call waits on for
 /// the remaining time only.
 #[cold]
 fn wait<'py>(
@@ -194,7 +194,7 @@ fn wait<'py>(
             Outcome::Waits(again) => waiter = again,
         }
     }
-    // It is out of line when the error looks at the space.
+    // It is out of the wait queue when the error looks at the space.
     drop(waiter);
     Err(timed_out(call, (verb, template), timeout))
 }

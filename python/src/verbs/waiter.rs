@@ -1,4 +1,4 @@
-//! A place in line as an object: for compositions in Python (`consume`, `tupelo.aio`), and for tests.
+//! A place in the wait queue as an object: for compositions in Python (`consume`, `tupelo.aio`), and for tests.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::space::Handle;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// Get in line for a match ("take", "read") or for "room" in `space`, or watch for events ("put", "removal").
+/// Join the wait queue for a match ("take", "read") or for "room" in `space`, or watch for events ("put", "removal").
 #[pyfunction]
 #[pyo3(signature = (space, want, /, *template))]
 pub(crate) fn waiter(
@@ -44,7 +44,7 @@ pub(crate) fn waiter(
     Ok(WaiterObject::new(waiter, space.clone().unbind()))
 }
 
-/// Get in line to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in line.
+/// Join the wait queue to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in the wait queue.
 #[pyfunction]
 #[pyo3(signature = (space, /, *template, ttl, max_attempts = None))]
 pub(crate) fn claimant(
@@ -74,13 +74,13 @@ pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<f
 /// How long a put waits for room whose caller gave this `timeout`, in seconds; None for ever.
 #[pyfunction]
 #[pyo3(signature = (space, timeout, /))]
-pub(crate) fn patience(
+pub(crate) fn time_limit(
     space: &Bound<'_, Handle>,
     timeout: &Bound<'_, PyAny>,
 ) -> PyResult<Option<f64>> {
     let timeout = timeout::seconds("timeout", Some(&timeout.as_borrowed()))?;
-    let patience = waiting::patience(space.get().space(), timeout);
-    Ok(patience.limit().map(|seconds| seconds.as_secs_f64()))
+    let deadline = waiting::deadline(space.get().space(), timeout);
+    Ok(deadline.limit().map(|seconds| seconds.as_secs_f64()))
 }
 
 /// The exception of a call that waited in vain; `at_least` is how many `take_many` waited for.
@@ -111,7 +111,7 @@ pub(crate) fn timed_out(
     error.map_err(|failure| failure.into_exception(py, space.url()))
 }
 
-/// A place in line for a match, or a watch. Cancelled when it is forgotten.
+/// A place in the wait queue for a match, or a watch. Cancelled when it is forgotten.
 #[pyclass(frozen, module = "tupelo._native", name = "Waiter")]
 pub(crate) struct WaiterObject {
     /// None once it was finished or cancelled.
@@ -184,7 +184,7 @@ impl WaiterObject {
 
 #[pymethods]
 impl WaiterObject {
-    /// Wait; return whether it happened. If not, the place in line is kept.
+    /// Wait; return whether it happened. If not, the place in the wait queue is kept.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
         let waiter = self.current()?;
@@ -200,14 +200,14 @@ impl WaiterObject {
         finished.map_err(|failure| self.exception(py, failure))
     }
 
-    /// Return the tuple that was handed over, or None if there is none: then the place in line is kept.
+    /// Return the tuple that was handed over, or None if there is none: then the place in the wait queue is kept.
     fn finish_now<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let finished = self.taken()?.finish_now(|view| self.tuple(py, view));
         let finished = finished.map_err(|failure| self.exception(py, failure))?;
         Ok(self.kept(finished))
     }
 
-    /// Claim the tuple that was handed over; None, and the place in line is kept, if there is none.
+    /// Claim the tuple that was handed over; None, and the place in the wait queue is kept, if there is none.
     ///
     /// With `partly`, as far as it can be read: see `claim_partly`.
     #[pyo3(signature = (*, ttl, max_attempts, partly = false))]
@@ -231,9 +231,9 @@ impl WaiterObject {
         claimed.map(|claimed| claim::object(py, self.space.clone_ref(py), claimed)).transpose()
     }
 
-    /// Run a put, for a place in line for room.
-    fn in_turn<'py>(&self, put: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.current()?.in_turn(|| put.call0())
+    /// Run a put, for a place in the wait queue for room.
+    fn with_grant<'py>(&self, put: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.current()?.with_grant(|| put.call0())
     }
 
     /// End the wait: nothing is handed over from now on. An earlier tuple is to be picked up.

@@ -94,7 +94,7 @@ def search(spaces, *template, **options):
 def start(space, want, wanted, claim_terms):
     """Begin a call that is blocked; with terms of a claim it is one.
 
-    A call that finds a match returns at once. Here it has to be in line first, so somebody has the
+    A call that finds a match returns at once. Here it has to be in the wait queue first, so somebody has the
     matches in hands while it begins, and gives them back to their places.
     """
     if claim_terms is None:
@@ -115,7 +115,7 @@ class Call:
     """
 
     def __init__(self, coroutine):
-        """Let it get in line, and note what it awaits there."""
+        """Let it join the wait queue, and note what it awaits there."""
         self._coroutine = coroutine
         self._awaited = coroutine.send(None)
 

@@ -18,10 +18,10 @@ def hold(case, new_url):
 
 
 class Call:
-    """A blocked call: its place in line, without a thread that would wait in it."""
+    """A blocked call: its place in the wait queue, without a thread that would wait in it."""
 
     def __init__(self, space, want, wanted, claim_terms):
-        """Get in line; with terms of a claim it ends as one."""
+        """Join the wait queue; with terms of a claim it ends as one."""
         if claim_terms is None:
             self._waiter = waiter(space, want, wanted)
         else:

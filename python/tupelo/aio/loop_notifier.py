@@ -1,6 +1,6 @@
 """How the tasks of one event loop wait for the tuples of a space, or of several.
 
-A native `Notifier` tells which of many places in line have something. The loop waits for its file
+A native `Notifier` tells which of many places in the wait queue have something. The loop waits for its file
 descriptor, with all else that it waits for, and looks around from time to time as every blocked
 caller does: time passes in the space while its callers sleep, and a process that was killed tells
 nobody.
@@ -129,7 +129,7 @@ class LoopNotifier:
         """Look for places that have waited long enough.
 
         Everything that is due at this moment has happened, and tuples held by dead processes reach
-        the places in line (rule L5).
+        the places in the wait queue (rule L5).
         """
         self._tell(self._notifier.last_look())
 

@@ -38,10 +38,10 @@ class Queue(core.Queue[T]):
     'hello'
     """
 
-    async def _claim_partly_in_line(self, deadline: Deadline) -> _native.Claim[Any]:
+    async def _claim_partly_queued(self, deadline: Deadline) -> _native.Claim[Any]:
         space: Space = self._space  # type: ignore[assignment] # of asyncio: see `awaited`
         place = self._place(self._any)
-        return await space._waiting.in_line(
+        return await space._waiting.queued(
             "claim", place, (self._any, deadline.left()), self._pick_up
         )
 

@@ -1,6 +1,6 @@
 """Finding a tuple that is in one of several spaces, for asyncio: as `tupelo.searching`.
 
-The native `Search` does everything that does not wait: it orders the spaces, gets in line and picks
+The native `Search` does everything that does not wait: it orders the spaces, joins the wait queue and picks
 up. Only the waiting is the event loop's: it uses the notifiers that the loop has in the spaces.
 """
 
@@ -93,10 +93,10 @@ class Search:
         seconds: float | None,
         fields: dict[str, Any],
     ) -> Found[Any]:
-        """Get in line for a match in all spaces, wait for it, and pick it up."""
+        """Join the wait queue for a match in all spaces, wait for it, and pick it up."""
         found = None
         if seconds != 0:
-            line = self._native.line(want, *template, **fields)
+            line = self._native.waiter(want, *template, **fields)
             try:
                 found = await self._served(line, seconds)
             finally:
@@ -107,7 +107,7 @@ class Search:
         return found
 
     async def _served(self, line: Line, seconds: float | None) -> Found[Any] | None:
-        """Wait for a tuple that is handed to a place in line; None if the time runs out."""
+        """Wait for a tuple that is handed to a place in the wait queue; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:

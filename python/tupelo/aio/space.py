@@ -10,7 +10,7 @@ import asyncio
 import os
 
 from tupelo import _native, stepping, updating
-from tupelo.aio import given
+from tupelo.aio import arguments
 from tupelo.aio.answers import answer
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tupelo._native import EventKind, Explanation, Order, Seconds, Template
     from tupelo.aio.waiting import Sought
-    from tupelo.letters import DeadLetter
+    from tupelo.dead_letters import DeadLetter
 
     class Terms(TypedDict):
         """The terms of a claim."""
@@ -200,7 +200,7 @@ class Space:
         It ends the `consume` calls of any process, with asyncio or without, once nothing matches
         any more.
         """
-        given.require_keywords("finish", template, fields)
+        arguments.require_keywords("finish", template, fields)
         ended = _native.like(*template, where=where, **fields)
         mark = new_mark(ended)
         over, said = those_of(ended)
@@ -214,7 +214,7 @@ class Space:
 
         The other one is a space of `tupelo.aio`, too.
         """
-        to = given.blocking("move_to", other)
+        to = arguments.blocking("move_to", other)
         return self._space.move_to(to, *template, where=where, **fields)
 
     async def copy_to(
@@ -224,7 +224,7 @@ class Space:
 
         The other one is a space of `tupelo.aio`, too.
         """
-        to = given.blocking("copy_to", other)
+        to = arguments.blocking("copy_to", other)
         return self._space.copy_to(to, *template, where=where, **fields)
 
     async def eval(
@@ -343,16 +343,16 @@ class Space:
         """Take a match, waiting for one; see `tupelo.Space.take`.
 
         A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
-        and to the next in line (rule T5).
+        and to the next in the wait queue (rule T5).
         """
-        given.require_keywords("take", template, fields)
+        arguments.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
         taken = self._space.try_take(*template, order=order, where=where, **fields)
         if taken is not None:
             return taken
         sought = _native.like(*template, where=where, **fields)
         place = _native.waiter(self._space, "take", sought)
-        return await self._waiting.in_line(
+        return await self._waiting.queued(
             "take", place, (sought, seconds), _native.Waiter.finish_now
         )
 
@@ -365,14 +365,14 @@ class Space:
         **fields: Any,
     ) -> Any:
         """Copy a match, waiting for one; see `tupelo.Space.read`."""
-        given.require_keywords("read", template, fields)
+        arguments.require_keywords("read", template, fields)
         seconds = _native.seconds("timeout", timeout)
         found = self._space.try_read(*template, order=order, where=where, **fields)
         if found is not None:
             return found
         sought = _native.like(*template, where=where, **fields)
         place = _native.waiter(self._space, "read", sought)
-        return await self._waiting.in_line(
+        return await self._waiting.queued(
             "read", place, (sought, seconds), _native.Waiter.finish_now
         )
 
@@ -400,7 +400,7 @@ class Space:
         self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
     ) -> _native.Claim[Any]:
         template, fields = sought
-        given.require_keywords("claim", template, fields)
+        arguments.require_keywords("claim", template, fields)
         seconds = _native.seconds("timeout", timeout)
         claimed = self._space.try_claim(*template, order=order, **terms, **fields)
         if claimed is not None:
@@ -411,7 +411,7 @@ class Space:
 
         match = _native.like(*template, **fields)
         place = _native.claimant(self._space, match, **terms)
-        return await self._waiting.in_line("claim", place, (match, seconds), pick_up)
+        return await self._waiting.queued("claim", place, (match, seconds), pick_up)
 
     async def _claim_partly(
         self, match: Template[Any], *, ttl: Seconds, timeout: float | None
@@ -422,7 +422,7 @@ class Space:
             return place.claim_now(ttl=ttl, max_attempts=None, partly=True)
 
         place = _native.claimant(self._space, match, ttl=ttl)
-        return await self._waiting.in_line("claim", place, (match, timeout), pick_up)
+        return await self._waiting.queued("claim", place, (match, timeout), pick_up)
 
     async def take_many(
         self,
@@ -437,9 +437,9 @@ class Space:
 
         A task that is cancelled has taken nothing.
         """
-        given.require_keywords("take_many", template, fields)
+        arguments.require_keywords("take_many", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        fields = given.conditioned(fields, where)
+        fields = arguments.conditioned(fields, where)
 
         def attempt() -> list[Any] | None:
             return _native.try_take_many(self._space, template, fields, n=n, at_least=at_least)
@@ -465,9 +465,9 @@ class Space:
 
         The function is called in the event loop, and is no coroutine.
         """
-        given.require_keywords("update", template, fields)
+        arguments.require_keywords("update", template, fields)
         updating.require_function(to)
-        fields = given.conditioned(fields, where)
+        fields = arguments.conditioned(fields, where)
         async with self.transaction() as t:
             new = to(await t.take(*template, timeout=timeout, **fields))
             await t.put(*updating.fields_of(new))
@@ -485,9 +485,9 @@ class Space:
 
         A task that is cancelled has changed nothing.
         """
-        given.require_keywords("swap", template, fields)
+        arguments.require_keywords("swap", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        fields = given.conditioned(fields, where)
+        fields = arguments.conditioned(fields, where)
 
         def attempt() -> Any:
             return self._space.try_swap(*template, to=to, **fields)
@@ -506,9 +506,9 @@ class Space:
         **fields: Any,
     ) -> None:
         """Wait until nothing matches, and no claim holds a match; see `tupelo.Space.wait_none`."""
-        given.require_keywords("wait_none", template, fields)
+        arguments.require_keywords("wait_none", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        fields = given.conditioned(fields, where)
+        fields = arguments.conditioned(fields, where)
 
         def attempt() -> bool | None:
             return None if _native.present(self._space, template, fields) else True
@@ -538,7 +538,7 @@ class Space:
         A mistake in the arguments shows at the first step. A step that is cancelled has taken
         nothing.
         """
-        given.require_keywords("consume", template, fields)
+        arguments.require_keywords("consume", template, fields)
         idle_s = _native.seconds("idle", idle)
         sought = _native.like(*template, where=where, **fields)
         mark = Mark(self._space, sought)

@@ -123,7 +123,7 @@ class Subscription:
         if loop is None or loop.is_closed() or not self._is_at_notifier:
             self._subscription.close()
             return
-        # Its place in line must stay its own until the task has left the notifier.
+        # Its place in the wait queue must stay its own until the task has left the notifier.
         with suppress(SpaceClosed):  # then the task was told
             self._notifier(loop).rouse(self._subscription)
 

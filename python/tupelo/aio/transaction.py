@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from tupelo import _native
-from tupelo.aio import given
+from tupelo.aio import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Transaction(TransactionSpace):
 
     def __init__(self, space: Space, others: tuple[Space, ...], ttl: Seconds) -> None:
         """Begin."""
-        spaces = [given.blocking("transaction", other) for other in others]
+        spaces = [arguments.blocking("transaction", other) for other in others]
         self._transaction = space._space.transaction(*spaces, ttl=ttl)
         super().__init__(space, self._transaction, Owner())
 
@@ -269,7 +269,7 @@ class Transaction(TransactionSpace):
             ValueError: the transaction was not begun over it, or by another task.
         """
         self._owner.require()
-        inside = self._transaction.on(given.blocking("on", space))
+        inside = self._transaction.on(arguments.blocking("on", space))
         return TransactionSpace(space, inside, self._owner)
 
     async def commit(self) -> None:

@@ -1,6 +1,6 @@
 """How the tasks of a connection wait.
 
-A wait is in line for a tuple (`take`, `read`, `claim`) or for room (all puts). Other verbs try
+A wait is in the wait queue for a tuple (`take`, `read`, `claim`) or for room (all puts). Other verbs try
 again when something was put or removed (`take_many`, `swap`, `wait_none`, `consume`).
 """
 
@@ -71,14 +71,14 @@ class Waiting:
                 return
             notifier.close()
 
-    async def in_line(
+    async def queued(
         self,
         verb: Literal["take", "read", "claim"],
         place: _native.Waiter,
         sought: tuple[Template[Any], float | None],
         pick_up: Callable[[_native.Waiter], R | None],
     ) -> R:
-        """Wait for the match that a place is in line for, and pick it up."""
+        """Wait for the match that a place is in the wait queue for, and pick it up."""
         template, seconds = sought
         try:
             found = await self._served(place, seconds, pick_up)
@@ -95,7 +95,7 @@ class Waiting:
         seconds: float | None,
         pick_up: Callable[[_native.Waiter], R | None],
     ) -> R | None:
-        """Wait for a tuple that is handed to a place in line; None if the time runs out."""
+        """Wait for a tuple that is handed to a place in the wait queue; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
@@ -109,8 +109,8 @@ class Waiting:
             await self.notifier(loop).wait(place, seconds=left)
 
     async def with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
-        """Put; if there is no room, in line for room, as long as the timeout and the space say."""
-        seconds = _native.patience(self._space, timeout)
+        """Put; if there is no room, in the wait queue for room, as long as the timeout and the space say."""
+        seconds = _native.time_limit(self._space, timeout)
         try:
             return put()
         except SpaceFull as full:
@@ -122,14 +122,14 @@ class Waiting:
         try:
             while True:
                 try:
-                    return place.in_turn(put)
+                    return place.with_grant(put)
                 except SpaceFull:
                     left = None if deadline is None else deadline - loop.time()
                     if left is not None and left <= 0:
                         raise
                 await self.notifier(loop).wait(place, seconds=left)
         finally:
-            # The turn, if it came in the meantime, goes to the next in line.
+            # The turn, if it came in the meantime, goes to the next in the wait queue.
             place.cancel()
 
     async def until(

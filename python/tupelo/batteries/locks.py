@@ -20,7 +20,7 @@ __all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
 class Permit:
     """A held lock or unit, until it is given back. A context manager that does so at its end.
 
-    If the holder dies, the next in line has the lock at once. If the holder is silent for longer
+    If the holder dies, the next in the wait queue has the lock at once. If the holder is silent for longer
     than its ttl (stopped, suspended), the next one has it from then on. A living holder keeps it
     for as long as it likes: a thread outside the interpreter renews it.
 
@@ -49,7 +49,7 @@ class Permit:
         return self._core.token
 
     def release(self) -> None:
-        """Give it back; the next in line has it at the same moment (K4, T3).
+        """Give it back; the next in the wait queue has it at the same moment (K4, T3).
 
         `release` of the object that it was acquired with does the same.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from time import monotonic
 
-from tupelo.figures import bar, count
+from tupelo.formatting import bar, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

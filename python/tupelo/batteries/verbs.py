@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from tupelo._native import Order, Seconds, Space
-    from tupelo.letters import DeadLetter
+    from tupelo.dead_letters import DeadLetter
 
     class Held(Protocol):
         """A claim: of `tupelo.aio`, or `HeldAtOnce`."""

@@ -19,7 +19,7 @@ from tupelo.demo import database
 from tupelo.demo.measure import Plan, WrongResultError
 from tupelo.demo.team import PATIENCE_S, Team
 from tupelo.demo.terminal import Terminal
-from tupelo.figures import count
+from tupelo.formatting import count
 
 
 def in_the_middle(common: ts.Space, claim: "ts.Claim[Any]", task: str | int, part: int = 0) -> None:

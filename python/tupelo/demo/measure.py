@@ -14,7 +14,7 @@ from tupelo.demo import database
 from tupelo.demo.samples import Latency, samples
 from tupelo.demo.spaces import name_of
 from tupelo.demo.terminal import Terminal
-from tupelo.figures import count, duration
+from tupelo.formatting import count, duration
 
 SINGLES = 1_000  # searches one after the other, for the latency
 

@@ -33,7 +33,7 @@ from tupelo.demo.measure import Plan, WrongResultError, compare, measure
 from tupelo.demo.samples import Latency, Samples, joined, samples
 from tupelo.demo.team import Team
 from tupelo.demo.terminal import Terminal
-from tupelo.figures import count, duration
+from tupelo.formatting import count, duration
 
 TupleT = TypeVar("TupleT", bound=tuple[Any, ...])
 

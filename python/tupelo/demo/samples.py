@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tupelo.figures import duration
+from tupelo.formatting import duration
 
 TYPECODE = "Q"  # unsigned, 64 bits
 

@@ -28,7 +28,7 @@ from tupelo.demo.number_lines import BadLineError, Numbers, merged, pack, parse,
 from tupelo.demo.spaces import name_of
 from tupelo.demo.team import PATIENCE_S, Team
 from tupelo.demo.terminal import Terminal
-from tupelo.figures import count, duration
+from tupelo.formatting import count, duration
 
 PART_BYTES = 1 << 20  # of text, about 150 000 numbers: a put costs nothing beside reading them
 PART_ROOM_BYTES = 6 * PART_BYTES  # a text of digits beside its result, which is four times as long

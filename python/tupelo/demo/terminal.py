@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import TextIO
 
-from tupelo.figures import bar, count
+from tupelo.formatting import bar, count
 
 
 class Terminal:

@@ -7,7 +7,7 @@ from tupelo.aio.searching import Search
 from tupelo.aio.space import Space
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction, TransactionSpace
-from tupelo.recording.going_on import ClaimHistory, RecordingClaim, Undecided
+from tupelo.recording.in_progress import ClaimHistory, RecordingClaim, Undecided
 from tupelo.recording.searches import SearchCall
 from tupelo.recording.verbs import (
     IN_SPACES,

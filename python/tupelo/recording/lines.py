@@ -38,13 +38,13 @@ KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str
 _ENCODE = json.JSONEncoder(check_circular=False).encode  # nothing that is told has circles
 
 
-def write(url: str, verb: str, text: str, **told: Any) -> None:
+def write(url: str, verb: str, text: str, **arguments: Any) -> None:
     """Write down one operation in the space at `url`.
 
-    `text` is JSON of the put, the template and the find, without braces; `told` is encoded here.
+    `text` is JSON of the put, the template and the find, without braces; `arguments` is encoded here.
     """
     pid = os.getpid()
-    more = f", {_ENCODE(told)[1:-1]}" if told else ""
+    more = f", {_ENCODE(arguments)[1:-1]}" if arguments else ""
     append(f'{{"time_ns": {time.monotonic_ns()}{_where(pid, url, verb)}, {text}{more}}}\n', pid)
 
 

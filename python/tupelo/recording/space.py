@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache, cached_property
 
 from tupelo import _native
-from tupelo.recording.coming import FUTURES, future
-from tupelo.recording.going_on import (
+from tupelo.recording.pending import FUTURES, future
+from tupelo.recording.in_progress import (
     ClaimHistory,
     RecordingClaim,
     RecordingSubscription,
@@ -38,8 +38,8 @@ class RecordingSpace(_native.Space):
             _native.stays_behind(plain)
         return plain
 
-    def _note(self, verb: str, text: str, **told: Any) -> None:
-        write(self.url, verb, text, **told)
+    def _note(self, verb: str, text: str, **arguments: Any) -> None:
+        write(self.url, verb, text, **arguments)
 
     def __reduce__(self) -> Any:
         """As a `Space`: `reconnect` makes one of these of it while a program is recorded."""

@@ -71,24 +71,24 @@ class Call:
         kinds, template = self.template()
         return f'"kinds": {kinds}, "template": {template}'
 
-    def waits(self, **told: Any) -> None:
+    def waits(self, **arguments: Any) -> None:
         """Record that the call may wait: a call that never ends can be seen so."""
         with without_harm():
             try:
                 asked = self.asked()
             except (TypeError, ValueError):
                 return  # arguments that make no sense: the verb says so better
-            self.note("waits", asked, **told)
+            self.note("waits", asked, **arguments)
 
-    def found(self, verb: str, fields: Any, **told: Any) -> None:
+    def found(self, verb: str, fields: Any, **arguments: Any) -> None:
         """Record the find; None for nothing."""
         with without_harm():
             if fields is None:
-                self.note(verb, f'{self.asked()}, "tuple": null', **told)
+                self.note(verb, f'{self.asked()}, "tuple": null', **arguments)
                 return
             _, template = self.template()
             kinds, found = _told(fields)
-            self.note(verb, f'"kinds": {kinds}, "template": {template}, "tuple": {found}', **told)
+            self.note(verb, f'"kinds": {kinds}, "template": {template}, "tuple": {found}', **arguments)
 
     def put(self, fields: Any) -> None:
         """Write down a tuple that it has put."""
@@ -113,7 +113,7 @@ class Verb:
     """How a verb is recorded."""
 
     name: str
-    tell: Callable[[Call, Any], None]
+    note: Callable[[Call, Any], None]
     """Records the effect of the call, by its result."""
     waits: bool = False
     """Whether it may wait; so a line says it before.
@@ -134,7 +134,7 @@ def blocking(verb: Verb) -> Callable[..., Any]:
             call.waits()
         result = getattr(self._plain, verb.name)(*call.arguments, **options)
         with without_harm():
-            verb.tell(call, result)
+            verb.note(call, result)
         return result
 
     return named(method, verb.name)
@@ -149,7 +149,7 @@ def awaited(verb: Verb, plain: Callable[..., Any]) -> Callable[..., Any]:
             call.waits()
         result = await plain(self, *call.arguments, **options)
         with without_harm():
-            verb.tell(call, result)
+            verb.note(call, result)
         return result
 
     return named(method, verb.name)

@@ -12,20 +12,20 @@ use std::time::Instant;
 use tupelo::{Claim, ClaimTerms, Outcome, Space, TemplateRef, Tuple};
 use tupelo_shm::signals::keep_ends_of_children;
 
-use super::find::{self, Patience};
+use super::find::{self, WaitOptions};
 use crate::failure::Failure;
 use crate::words;
 
-/// Claims a match and runs `command_line` with it. `None`: there is none, and `patience` says not to wait.
+/// Claims a match and runs `command_line` with it. `None`: there is none, and `wait` says not to wait.
 pub(super) fn run(
     space: &Space,
     template: &[TemplateRef<'_>],
-    (terms, patience): (&ClaimTerms, Patience<'_>),
+    (terms, wait): (&ClaimTerms, WaitOptions<'_>),
     command_line: &str,
 ) -> Result<Option<()>, Failure> {
     // Where they are forgotten a tuple would be back that was worked on.
     keep_ends_of_children();
-    let claimed = claim(space, template, terms, patience)?;
+    let claimed = claim(space, template, terms, wait)?;
     claimed.map(|(claim, tuple)| work(&claim, &tuple, terms, command_line)).transpose()
 }
 
@@ -33,18 +33,18 @@ fn claim(
     space: &Space,
     template: &[TemplateRef<'_>],
     terms: &ClaimTerms,
-    patience: Patience<'_>,
+    wait: WaitOptions<'_>,
 ) -> Result<Option<(Claim, Tuple)>, Failure> {
-    if let Some(claimed) = space.try_claim(template, patience.order, terms, words::owned)? {
+    if let Some(claimed) = space.try_claim(template, wait.order, terms, words::owned)? {
         return Ok(Some(claimed));
     }
-    if patience.now {
+    if wait.now {
         return Ok(None);
     }
     let begin = Instant::now();
     let mut waiter = space.claimant(template, terms)?;
     loop {
-        find::await_match(space, ("take", template), &waiter, (patience, begin.elapsed()))?;
+        find::await_match(space, ("take", template), &waiter, (wait, begin.elapsed()))?;
         match waiter.finish_claim(terms, words::owned)? {
             Outcome::Done(claimed) => return Ok(Some(claimed)),
             Outcome::Waits(again) => waiter = again,

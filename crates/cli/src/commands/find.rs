@@ -15,7 +15,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// How a match is waited for.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'o> {
+pub(super) struct WaitOptions<'o> {
     pub(super) order: Order,
     /// Not at all.
     pub(super) now: bool,
@@ -25,7 +25,7 @@ pub(super) struct Patience<'o> {
     output: &'o Output,
 }
 
-impl<'o> Patience<'o> {
+impl<'o> WaitOptions<'o> {
     /// The options `--order`, `--try` and `--timeout`.
     pub(super) fn new(
         order: Option<Order>,
@@ -45,25 +45,25 @@ pub(crate) fn run(options: Find, url: Option<String>, output: &mut Output) -> Re
         let found = asked.with(|template| space.read_all(template, limit, words::owned))?;
         return found.iter().try_for_each(|tuple| print(tuple, output));
     }
-    let patience = Patience::new(order, (now, timeout), output);
-    let found = asked.with(|template| find(&space, template, patience))?;
+    let wait = WaitOptions::new(order, (now, timeout), output);
+    let found = asked.with(|template| find(&space, template, wait))?;
     print(&found.ok_or(Failure::NoMatch)?, output)
 }
 
-/// A match, as soon as there is one. `None`: there is none, and `patience` says not to wait.
+/// A match, as soon as there is one. `None`: there is none, and `wait` says not to wait.
 fn find(
     space: &Space,
     template: &[TemplateRef<'_>],
-    patience: Patience<'_>,
+    wait: WaitOptions<'_>,
 ) -> Result<Option<Tuple>, Failure> {
-    let found = space.try_read(template, patience.order, words::owned)?;
-    if found.is_some() || patience.now {
+    let found = space.try_read(template, wait.order, words::owned)?;
+    if found.is_some() || wait.now {
         return Ok(found);
     }
     let begin = Instant::now();
     let mut waiter = space.waiter(template, Want::Read)?;
     loop {
-        await_match(space, ("read", template), &waiter, (patience, begin.elapsed()))?;
+        await_match(space, ("read", template), &waiter, (wait, begin.elapsed()))?;
         match waiter.finish_now(words::owned)? {
             Outcome::Done(tuple) => return Ok(Some(tuple)),
             // The announced tuple was not put after all.
@@ -78,7 +78,7 @@ pub(super) fn await_match(
     space: &Space,
     (verb, template): (&'static str, &[TemplateRef<'_>]),
     waiter: &Waiter,
-    (Patience { timeout, output, .. }, elapsed): (Patience<'_>, Duration),
+    (WaitOptions { timeout, output, .. }, elapsed): (WaitOptions<'_>, Duration),
 ) -> Result<(), Failure> {
     let left = timeout.map(|timeout| timeout.saturating_sub(elapsed));
     let silence = left.map_or(SILENCE, |left| left.min(SILENCE));

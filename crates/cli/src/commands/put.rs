@@ -57,11 +57,11 @@ fn put_lines(
 ) -> Result<u64, Failure> {
     let mut count = 0;
     for (line, number) in input.lines().zip(1_u64..) {
-        let told = |why: String| {
+        let shown = |why: String| {
             let done = format::plural(count, "tuple", "tuples");
             format!("line {number}: {why}\n  Put before it: {done}.")
         };
-        let stopped = |why: String| Failure::Other(told(why));
+        let stopped = |why: String| Failure::Other(shown(why));
         let line = line.map_err(|error| stopped(format!("cannot read it: {error}")))?;
         if line.trim().is_empty() {
             continue;
@@ -70,7 +70,7 @@ fn put_lines(
         put(&tuple).map_err(|failure| match failure.exit_code() {
             // A line is no word of the command line, and others may have been put before it.
             USAGE => stopped(failure.message().unwrap_or_default()),
-            _ => failure.within(told),
+            _ => failure.within(shown),
         })?;
         count += 1;
     }

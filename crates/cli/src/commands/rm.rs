@@ -28,12 +28,12 @@ pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Resu
     let what = format!("{} matching {asked} in {url}", format::plural(count, "tuple", "tuples"));
     if count == 0 {
         // Nothing was confirmed, so what comes now is not meant.
-        return told_of_matches(0, &url, output);
+        return report_matches(0, &url, output);
     }
     if !options.yes {
         confirm(&format!("remove {what}?"))?;
     }
-    told_of_matches(remove_matches(&space, &asked)?, &url, output)
+    report_matches(remove_matches(&space, &asked)?, &url, output)
 }
 
 /// Removes what matches, and returns how much that was. More may match by now than was counted, and that is meant, too:
@@ -80,16 +80,16 @@ fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure
     tupelo::remove(url)?;
     // Of a space that could not be looked into it is not known how many there were.
     let with = tuples.map(|tuples| format!(", with {}", format::plural(tuples, "tuple", "tuples")));
-    told(tuples, url, &format!("space removed: {url}{}", with.unwrap_or_default()), output)
+    report(tuples, url, &format!("space removed: {url}{}", with.unwrap_or_default()), output)
 }
 
-fn told_of_matches(count: u64, url: &str, output: &mut Output) -> Result<(), Failure> {
+fn report_matches(count: u64, url: &str, output: &mut Output) -> Result<(), Failure> {
     let tuples = format::plural(count, "tuple", "tuples");
-    told(Some(count), url, &format!("{tuples} removed from {url}"), output)
+    report(Some(count), url, &format!("{tuples} removed from {url}"), output)
 }
 
 /// Tells how many tuples are gone.
-fn told(count: Option<u64>, url: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
+fn report(count: Option<u64>, url: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
     if output.json {
         output.object(&serde_json::json!({ "url": url, "removed": count }))
     } else {

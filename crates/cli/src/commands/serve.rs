@@ -25,7 +25,7 @@ pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
         let urls: Vec<_> = endpoints.iter().map(|endpoint| endpoint.url(name)).collect();
         if let Err(error) = notify::ready(&format!("serving {}", urls.join(", "))) {
             // Those who connect are served; the supervisor may take it for one that does not start.
-            eprintln!("tupelo serve: the socket of NOTIFY_SOCKET can not be told: {error}");
+            eprintln!("tupelo serve: the socket of NOTIFY_SOCKET can not be shown: {error}");
         }
     })?;
     printed

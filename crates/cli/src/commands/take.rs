@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tupelo::{ClaimTerms, Outcome, Space, TemplateRef, Transaction, Tuple, Want};
 
-use super::find::{self, Patience};
+use super::find::{self, WaitOptions};
 use super::{connect, connect_existing, exec};
 use crate::arguments::{Find, Take};
 use crate::failure::Failure;
@@ -28,9 +28,8 @@ pub(crate) fn run(options: Take, url: Option<String>, output: &mut Output) -> Re
     let asked = asked.in_order(find.order)?;
     let space = if find.now { connect_existing(&url)? } else { connect(&url)? };
     let terms = ClaimTerms { ttl: ttl.unwrap_or(TTL), attempts_max: max_attempts };
-    let patience = Patience::new(find.order, (find.now, find.timeout), output);
-    let done =
-        asked.with(|template| exec::run(&space, template, (&terms, patience), &command_line))?;
+    let wait = WaitOptions::new(find.order, (find.now, find.timeout), output);
+    let done = asked.with(|template| exec::run(&space, template, (&terms, wait), &command_line))?;
     done.ok_or(Failure::NoMatch)
 }
 
@@ -43,9 +42,9 @@ fn print(options: Find, url: Option<String>, output: &mut Output) -> Result<(), 
     let (transaction, taken) = if all {
         asked.with(|template| take_all(&space, template, limit))?
     } else {
-        let patience = Patience::new(order, (now, timeout), output);
+        let wait = WaitOptions::new(order, (now, timeout), output);
         let (transaction, tuple) =
-            asked.with(|template| take(&space, template, patience))?.ok_or(Failure::NoMatch)?;
+            asked.with(|template| take(&space, template, wait))?.ok_or(Failure::NoMatch)?;
         (transaction, vec![tuple])
     };
     taken.iter().try_for_each(|tuple| find::print(tuple, output))?;
@@ -64,23 +63,23 @@ fn take_all(
     Ok((transaction, taken))
 }
 
-/// A match, as soon as there is one, not yet for good. `None`: there is none, and `patience` says not to wait.
+/// A match, as soon as there is one, not yet for good. `None`: there is none, and `wait` says not to wait.
 fn take(
     space: &Space,
     template: &[TemplateRef<'_>],
-    patience: Patience<'_>,
+    wait: WaitOptions<'_>,
 ) -> Result<Option<(Transaction, Tuple)>, Failure> {
     let transaction = space.transaction(&[], PRINTING_MAX)?;
-    if let Some(tuple) = transaction.at(0).try_take(template, patience.order, words::owned)? {
+    if let Some(tuple) = transaction.at(0).try_take(template, wait.order, words::owned)? {
         return Ok(Some((transaction, tuple)));
     }
-    if patience.now {
+    if wait.now {
         return Ok(None);
     }
     let begin = Instant::now();
     let mut waiter = space.waiter(template, Want::Take)?;
     loop {
-        find::await_match(space, ("take", template), &waiter, (patience, begin.elapsed()))?;
+        find::await_match(space, ("take", template), &waiter, (wait, begin.elapsed()))?;
         // The time for printing begins here, however long was waited.
         let transaction = space.transaction(&[], PRINTING_MAX)?;
         match transaction.at(0).finish_take(waiter, words::owned)? {

@@ -21,16 +21,16 @@ pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> R
     let (end, mut left) = (options.timeout.map(|timeout| Instant::now() + timeout), options.count);
     while left != Some(0) {
         let timeout = end.map(|end| end.saturating_duration_since(Instant::now()));
-        let told = match next(&subscription, timeout) {
+        let shown = match next(&subscription, timeout) {
             // A tuple was larger than the buffer: the next event counts it as missed.
             Err(failure @ Failure::Space(Error::LimitExceeded { .. })) => {
                 output.note(failure.message().unwrap_or_default());
                 continue;
             }
-            told => told?,
+            shown => shown?,
         };
-        let Some(told) = told else { return Err(Failure::NoMatch) };
-        told.print(output)?;
+        let Some(shown) = shown else { return Err(Failure::NoMatch) };
+        shown.print(output)?;
         output.flush()?;
         left = left.map(|left| left - 1);
     }
@@ -38,21 +38,21 @@ pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> R
 }
 
 /// An event, to be printed.
-struct Told {
+struct Shown {
     kind: EventKind,
     tuple: Tuple,
     sequence: u64,
     missed: u64,
 }
 
-fn next(subscription: &Subscription, timeout: Option<Duration>) -> Result<Option<Told>, Failure> {
+fn next(subscription: &Subscription, timeout: Option<Duration>) -> Result<Option<Shown>, Failure> {
     subscription.next(timeout, |event: Event<'_>| {
         let (kind, tuple) = (event.kind, words::owned(event.tuple)?);
-        Ok(Told { kind, tuple, sequence: event.sequence, missed: event.missed })
+        Ok(Shown { kind, tuple, sequence: event.sequence, missed: event.missed })
     })
 }
 
-impl Told {
+impl Shown {
     fn print(&self, output: &mut Output) -> Result<(), Failure> {
         let Self { kind, tuple, sequence, missed } = self;
         let name = kind.name();

@@ -128,13 +128,13 @@ pub struct Fullness {
     /// Bytes that can still be had of the system, if it was the one to refuse.
     pub system_free_bytes: Option<u64>,
     /// Callers that waited for the room that there is; 0 if there is none.
-    pub in_line: u32,
+    pub waiting: u32,
 }
 
 impl Fullness {
     /// Whether there is room, for those who waited for it: then nothing has to go for more.
     pub(crate) fn is_for_others(&self) -> bool {
-        self.in_line > 0
+        self.waiting > 0
     }
 }
 
@@ -305,11 +305,11 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Fullness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { space, tuples, hidden, used_bytes, max_bytes, in_line, .. } = self;
-        if *in_line > 0 {
+        let Self { space, tuples, hidden, used_bytes, max_bytes, waiting, .. } = self;
+        if *waiting > 0 {
             return write!(
                 f,
-                "{space} is full: what room there is is for {in_line} who wait for it"
+                "{space} is full: what room there is is for {waiting} who wait for it"
             );
         }
         let tuple_s = if *tuples == 1 { "tuple" } else { "tuples" };

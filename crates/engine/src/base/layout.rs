@@ -66,9 +66,9 @@ pub(crate) mod head {
     /// The lock that makes puts queue up in a space with a limit of tuples. Locked before partitions ([`crate::recovery::quota`]).
     pub(crate) const QUOTA_SCOPE: u32 = scope(9);
     /// The lock of waiters whose template spans several shapes. Locked before the arena.
-    pub(crate) const WIDE_SCOPE: u32 = scope(0);
-    /// Words about wide waiters.
-    pub(crate) const WIDE: usize = line(1);
+    pub(crate) const MULTI_SHAPE_SCOPE: u32 = scope(0);
+    /// Words about multi-shape waiters.
+    pub(crate) const MULTI_SHAPE: usize = line(1);
     /// The lock of the table of shapes. Held alone.
     pub(crate) const REGISTRY_SCOPE: u32 = scope(2);
     /// Words about shapes.
@@ -89,7 +89,7 @@ pub(crate) mod head {
     pub(crate) const DRAIN_SCOPE: u32 = scope(14);
     /// All locks but the partitions'.
     pub(crate) const SCOPES: [u32; 8] = [
-        WIDE_SCOPE,
+        MULTI_SHAPE_SCOPE,
         REGISTRY_SCOPE,
         NODES_SCOPE,
         ARENA_SCOPE,

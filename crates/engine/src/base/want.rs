@@ -3,7 +3,7 @@
 /// What a blocked caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// To take a match: of all that wait for one tuple, the first in line gets it.
+    /// To take a match: of all that wait for one tuple, the first in the wait queue gets it.
     Take,
     /// To read a match: everyone who waits for it gets a copy.
     Read,

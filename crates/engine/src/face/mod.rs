@@ -18,14 +18,14 @@ use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, PARTITION_BYTES};
 use crate::protocols::{dead_holders, due};
 use crate::recovery::full::{Limits, WhenFull};
 use crate::recovery::sweep;
+use crate::store::cached_node::CachedNode;
 use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
 use crate::store::journal::Journal;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
-use crate::store::spare::SpareNode;
 use crate::store::{self, EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
-use crate::waiters::{keep, nodes};
+use crate::waiters::{nodes, timer_leader};
 
 /// How large a new space may grow, and how it is found.
 pub use tupelo_shm::CreateOptions;
@@ -36,7 +36,7 @@ const ARENA_BYTES_MIN: u64 = 2 << 20;
 /// Who does what the store asks for.
 const CALLBACKS: Callbacks = Callbacks {
     catch_up: due::catch_up,
-    tell_keepers: keep::tell_keepers,
+    notify_leader: timer_leader::notify_leader,
     free_holds_of: dead_holders::free_holds_of,
 };
 
@@ -134,7 +134,7 @@ impl Engine {
             when_full,
             seed,
             shape_cache: ShapeCache::new(),
-            spare_node: SpareNode::default(),
+            cached_node: CachedNode::default(),
             abandoned: Abandoned::default(),
             classes: Classes::default(),
             random,
@@ -187,6 +187,6 @@ fn extents_for(size_bytes: u64) -> u32 {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        nodes::free_spare(self);
+        nodes::free_cached(self);
     }
 }

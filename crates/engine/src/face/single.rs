@@ -67,9 +67,9 @@ impl Engine {
         read::try_read(self, template, order, visitor)
     }
 
-    /// Copies a match and gives it to `visitor`, as [`Engine::try_read`]; if nothing matches, gets in line for one.
+    /// Copies a match and gives it to `visitor`, as [`Engine::try_read`]; if nothing matches, joins the wait queue for one.
     ///
-    /// What a dead process holds is not looked for: it comes to whoever is in line (rule L5).
+    /// What a dead process holds is not looked for: it comes to whoever is in the wait queue (rule L5).
     ///
     /// # Errors
     ///
@@ -100,9 +100,9 @@ impl Engine {
         take::try_take(self, template, order, visitor)
     }
 
-    /// Removes a match and gives it to `visitor`, as [`Engine::try_take`]; if nothing matches, gets in line for it.
+    /// Removes a match and gives it to `visitor`, as [`Engine::try_take`]; if nothing matches, joins the wait queue for it.
     ///
-    /// What a dead process holds is not looked for: it comes to whoever is in line (rule L5).
+    /// What a dead process holds is not looked for: it comes to whoever is in the wait queue (rule L5).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Places in line, and notifiers for many of them.
+//! Places in the wait queue, and notifiers for many of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::operations::wait::notifier::{self, Notifier};
 use crate::operations::wait::{self, Waiter, room};
 
 impl Engine {
-    /// Gets in line for a match. If there is one already, it is handed over at once.
+    /// Joins the wait queue for a match. If there is one already, it is handed over at once.
     ///
     /// # Errors
     ///
@@ -25,8 +25,8 @@ impl Engine {
         wait::waiter(self, template, want)
     }
 
-    /// Gets in line to claim a match. A tuple that is handed over is kept for as long as the claim may be silent,
-    /// `ttl`, and at least a tenth of a second. If it is not picked up by then, it goes to the next in line, and the
+    /// Joins the wait queue to claim a match. A tuple that is handed over is kept for as long as the claim may be silent,
+    /// `ttl`, and at least a tenth of a second. If it is not picked up by then, it goes to the next in the wait queue, and the
     /// waiter is behind all others (rule K2).
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Engine {
         wait::claimant(self, template, ttl)
     }
 
-    /// Gets in line for room. [`Waiter::wait`] returns true when it is worth trying, and now and then in vain.
+    /// Joins the wait queue for room. [`Waiter::wait`] returns true when it is worth trying, and now and then in vain.
     ///
     /// # Errors
     ///

@@ -305,17 +305,17 @@ pub(crate) fn extreme(
     field: usize,
     greatest: bool,
 ) -> u32 {
-    let beats = |one, best| {
+    let precedes = |one, best| {
         let (mut a, mut b) = (record::ImageBuffer::new(), record::ImageBuffer::new());
-        beats(&a.copy(view, one, kinds), &b.copy(view, best, kinds), field, greatest)
+        precedes(&a.copy(view, one, kinds), &b.copy(view, best, kinds), field, greatest)
     };
-    let better = |best, one| if best == 0 || beats(one, best) { one } else { best };
+    let better = |best, one| if best == 0 || precedes(one, best) { one } else { best };
     all.into_iter().fold(0, better)
 }
 
 /// Whether `one` is further out than `best` in `field`. Every value that has an order is further out than
 /// one that has none: NaN, `null`, a list, no such field. Text is further up than any number.
-pub(crate) fn beats(
+pub(crate) fn precedes(
     one: &TupleView<'_>,
     best: &TupleView<'_>,
     field: usize,

@@ -52,7 +52,7 @@ fn a_subscription_that_is_not_in_line_but_in_a_chain() {
     let engine = engine();
     let subscription = subscribed(&engine);
     node(&engine.memory.view(), subscription.waiter().number()).init(STATE, OWNED);
-    require_damage(put(&engine), "a node that is not in line");
+    require_damage(put(&engine), "leads to one that is not in it");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::store::registry;
 use crate::store::{self, Store, in_flight};
 use crate::time::list::{self, List};
 use crate::time::wheel;
-use crate::waiters::patience;
+use crate::waiters::hand_off;
 
 /// As [`crate::Engine::each_kept`] says.
 pub(crate) fn each_kept<E: From<Error>>(
@@ -54,7 +54,7 @@ fn tuples_of(store: &Store, view: &View<'_>, shape: u32) -> Result<Vec<u32>, Err
     let lists = [List::Claimed, List::Enlisted, List::Dead];
     let listed = lists.into_iter().flat_map(|list| list::records(view, partition, list));
     all.extend(listed.map(|(reference, _)| reference));
-    all.extend(patience::handed(view, shape).map(|(_, reference)| reference));
+    all.extend(hand_off::handed(view, shape).map(|(_, reference)| reference));
     let armed = wheel::armed(view, partition);
     let armed =
         armed.map_err(|_| store::damaged(store, "a timer does not stand where it belongs"))?;

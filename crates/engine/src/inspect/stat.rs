@@ -175,9 +175,9 @@ pub(crate) fn stat(store: &Store) -> Result<Stat, Error> {
         tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
         when_full: store.when_full,
         dropped: space_line(&view).load64(DROPPED),
-        waiting_for_room: u64::from(chain::in_line_for_room(&view)),
+        waiting_for_room: u64::from(chain::waiting_for_room(&view)),
         subscriptions: subscription_stats(store),
-        waiters: u64::from(chain::wide_counts(&view).waiting())
+        waiters: u64::from(chain::multi_shape_counts(&view).waiting())
             + total(shapes.iter().map(|shape| shape.waiting)),
         where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
         transactions,

@@ -52,7 +52,7 @@ pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Err
 #[inline(always)]
 pub(crate) fn finish(store: &Store, section: Section<'_>) -> Result<(), Error> {
     if store.journal.is_on() {
-        return finish_told(store, section);
+        return finish_journalled(store, section);
     }
     Ok(section.finish()?)
 }
@@ -60,7 +60,7 @@ pub(crate) fn finish(store: &Store, section: Section<'_>) -> Result<(), Error> {
 /// As [`finish`], where there is a journal. By value: the section is in a register, and has no address.
 #[cold]
 #[inline(never)]
-fn finish_told(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
+fn finish_journalled(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
     commit(store, &mut section)?;
     Ok(section.finish()?)
 }

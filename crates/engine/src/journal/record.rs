@@ -245,7 +245,7 @@ fn read_change(
     view: &View<'_>,
     kind: Kind,
     reader: &mut Reader<'_>,
-    tell: impl FnOnce(Change<'_>),
+    visitor: impl FnOnce(Change<'_>),
 ) -> Option<()> {
     let id = reader.word()?;
     let change = match kind {
@@ -267,11 +267,11 @@ fn read_change(
             let image = reader.part(image_bytes as usize)?;
             let kinds = registry::kinds_of(store, view, shape & !record::WIDE)?;
             let tuple = TupleView::new(kinds.as_slice(), image, record::is_wide(shape));
-            tell(Change::Put { id, tuple: tuple.of_class(kinds.class()), terms });
+            visitor(Change::Put { id, tuple: tuple.of_class(kinds.class()), terms });
             return Some(());
         }
     };
-    tell(change);
+    visitor(change);
     Some(())
 }
 

@@ -60,12 +60,12 @@ pub(crate) fn at_match<'e, R>(
             return Ok(done);
         }
     }
-    at_match_wide(store, template, (order, purpose), act)
+    at_match_multi_shape(store, template, (order, purpose), act)
 }
 
-/// The match of the first shape that has one; a miss is confirmed as in `take_wide`.
+/// The match of the first shape that has one; a miss is confirmed as in `take_multi_shape`.
 #[cold]
-fn at_match_wide<'e, R>(
+fn at_match_multi_shape<'e, R>(
     store: &'e Store,
     template: &[TemplateRef<'_>],
     (order, purpose): (Order, Purpose),

@@ -7,7 +7,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
-use crate::index::find::{Order, Purpose, beats};
+use crate::index::find::{Order, Purpose, precedes};
 use crate::journal;
 use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Look};
@@ -21,7 +21,7 @@ use crate::store::incoming::{self, Incoming};
 use crate::store::partition::Partition;
 use crate::store::{self, Store, record, registry, step};
 use crate::waiters::deliver::Delivery;
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
 pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
@@ -85,7 +85,7 @@ fn put_all_incoming(store: &Store, incoming: &[(Incoming<'_>, u32)]) -> Result<(
         return Ok(());
     }
     full::require_fit(store, incoming)?;
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
     let put = || {
         let (mut section, places) =
@@ -184,7 +184,7 @@ pub(crate) fn read_all<R, E: From<Error>>(
     limit: Option<usize>,
     visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {
-    pour(&copies(store, template, limit.unwrap_or(usize::MAX))?, visitor)
+    visit(&copies(store, template, limit.unwrap_or(usize::MAX))?, visitor)
 }
 
 /// Copies of the matches of one moment.
@@ -217,7 +217,7 @@ pub(crate) fn take_extreme<R, E: From<Error>>(
         Ok(Some((partition.scope(), found.reference, in_flight, found.target.kinds)))
     });
     let Some((scope, reference, in_flight, kinds)) = held?.flatten() else { return Ok(None) };
-    take::pour(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
+    take::visit(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
 }
 
 /// Copies the match of all shapes with the extreme value in a field.
@@ -353,7 +353,7 @@ pub(crate) fn furthest<'t>(
         (found, copy)
     });
     let best = copied.reduce(|best, one| {
-        if beats(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
+        if precedes(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
     });
     best.map(|(found, _)| found)
 }
@@ -374,7 +374,7 @@ pub(crate) fn found<'t>(
 }
 
 /// What `visitor` makes of each copy.
-pub(crate) fn pour<R, E>(
+pub(crate) fn visit<R, E>(
     copies: &[TupleCopy],
     mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {

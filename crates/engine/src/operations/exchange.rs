@@ -20,7 +20,7 @@ use crate::store::partition::{self, Partition};
 use crate::store::{Store, record, registry, step};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::EventKind;
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// What came of looking for a tuple to replace.
 enum Swap {
@@ -113,13 +113,13 @@ fn swap_seen(
         links::unlink(section, partition, reference);
         let taken = (reference, EventKind::Take);
         let mut wakes =
-            deliver::told_of_removal(store, section, partition, taken, target.kinds.as_slice())?;
+            deliver::publish_removal(store, section, partition, taken, target.kinds.as_slice())?;
         // Frees last: a block that this section frees must not be filled in it again.
         wakes.join(store_here(store, section, incoming, shape)?);
         step::begin(section)?;
         section.focus(partition.scope());
         let record = record::at(section.view(), reference);
-        take::free_told(store, section, partition, record)?;
+        take::free_journalled(store, section, partition, record)?;
         Ok(Swap::Done(copy, wakes))
     })
 }
@@ -142,7 +142,7 @@ fn with_targets<'e, R>(
     shape: u32,
     mut operation: impl FnMut(&mut Section<'e>, (&Targets<'_>, Places)) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     filtered::filtering(store, template, &mut FilterResults::default(), |filter_results| {
         provide::retry(store, || {
             let targets = || targets::targets_filtered(store, template, purpose, filter_results);

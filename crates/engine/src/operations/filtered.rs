@@ -49,15 +49,15 @@ const KEPT_MIN: usize = 1024;
 pub(crate) struct Choice {
     pub(crate) purpose: Purpose,
     pub(crate) order: Order,
-    /// Whether the lock of the wide waiters is taken, too.
-    pub(crate) with_wide: bool,
+    /// Whether the lock of the multi-shape waiters is taken, too.
+    pub(crate) with_multi_shape: bool,
     /// Whether what the dead held is recalled first: not for who goes on waiting, whatever it finds (rule L5).
     pub(crate) recalls: bool,
 }
 
 impl Choice {
     fn of(purpose: Purpose, order: Order) -> Self {
-        Self { purpose, order, with_wide: false, recalls: true }
+        Self { purpose, order, with_multi_shape: false, recalls: true }
     }
 }
 
@@ -315,8 +315,8 @@ pub(crate) fn find_filtered<'e, R>(
             let targets =
                 || targets::targets_filtered(store, template, choice.purpose, filter_results);
             let lock = |targets: &Targets<'_>| {
-                if choice.with_wide {
-                    return targets::lock_with_wide(store, targets).map(Some);
+                if choice.with_multi_shape {
+                    return targets::lock_with_multi_shape(store, targets).map(Some);
                 }
                 targets::lock_all(store, targets.all.iter().map(|target| target.shape))
             };
@@ -456,10 +456,10 @@ pub(crate) fn take_filtered<R, E: From<Error>>(
         },
     );
     let Some((scope, reference, in_flight, kinds)) = taken? else { return Ok(None) };
-    take::pour(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
+    take::visit(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
 }
 
-/// Takes a match, or gets in line for it.
+/// Takes a match, or joins the wait queue for it.
 #[cold]
 pub(crate) fn take_filtered_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
@@ -497,7 +497,7 @@ pub(crate) fn read_filtered<R, E: From<Error>>(
     copy.map(|copy| visitor(copy.view())).transpose()
 }
 
-/// Copies a match, or gets in line for one.
+/// Copies a match, or joins the wait queue for one.
 #[cold]
 pub(crate) fn read_filtered_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,

@@ -22,11 +22,11 @@ use crate::store::incoming::Incoming;
 use crate::store::partition::{self, DELAYED_COUNT, LEASED_COUNT, Partition, SUBSCRIBED, WAITING};
 use crate::store::record::{self, Record, STATE};
 use crate::store::registry::{self, Kinds};
-use crate::store::{Store, changes, fullness, wide};
+use crate::store::{Store, changes, fullness, multi_shape};
 use crate::time::{enter, wheel};
 use crate::waiters::deliver::{self, Delivery};
-use crate::waiters::events::hear;
-use crate::waiters::{chain, keep, turns};
+use crate::waiters::events::publish;
+use crate::waiters::{chain, grants, timer_leader};
 
 /// Largest image: its offsets are 32 bits.
 const IMAGE_BYTES_MAX: usize = u32::MAX as usize;
@@ -68,11 +68,12 @@ fn put_small(
     let is_awaited = waiting != subscribed
         && tuple
             .apart(|tuple| deliver::may_be_awaited(store, section.view(), partition, tuple.fields));
-    let is_heard_wide = !is_awaited && wide::concerns_wide(&section, partition);
-    if is_heard_wide {
-        section = keep::enter_wide_on_time(store, section)?;
+    let is_published_multi_shape =
+        !is_awaited && multi_shape::concerns_multi_shape(&section, partition);
+    if is_published_multi_shape {
+        section = timer_leader::enter_multi_shape_on_time(store, section)?;
     }
-    if is_awaited || is_heard_wide && !chain::only_subscribed(section.view()) {
+    if is_awaited || is_published_multi_shape && !chain::only_subscribed(section.view()) {
         return tuple.apart(move |tuple| put_inside(store, section, tuple, shape));
     }
     let (reference, taken) = blocks::allocate_small(&mut section, &store.layout, partition, small)?;
@@ -82,10 +83,10 @@ fn put_small(
     number(partition, record);
     links::link_youngest_with(store, &mut section, partition, (record, tuple.fields), [taken])?;
     // If others wait here, too, none of those who are filed has its tag.
-    let is_heard = waiting != 0 && waiting == subscribed;
-    if is_heard || is_heard_wide {
+    let is_published = waiting != 0 && waiting == subscribed;
+    if is_published || is_published_multi_shape {
         let put = (partition, reference);
-        return tuple.apart(move |tuple| hear::finish_heard(store, section, put, tuple));
+        return tuple.apart(move |tuple| publish::finish_published(store, section, put, tuple));
     }
     Ok(section.finish()?)
 }
@@ -98,7 +99,11 @@ fn put_inside<'m>(
     tuple: TupleRef<'_>,
     shape: u32,
 ) -> Result<(), Error> {
-    keep::require_time_for_wide(store, &section, Partition::of_shape(section.view(), shape))?;
+    timer_leader::require_time_for_multi_shape(
+        store,
+        &section,
+        Partition::of_shape(section.view(), shape),
+    )?;
     let incoming = incoming(store, tuple)?;
     let (delivery, _) = store_tuple(store, &mut section, &incoming, shape)?;
     journal::finish(store, section)?;
@@ -202,7 +207,7 @@ fn put_once(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, E
     let (delivery, reference) = match &incoming.terms {
         None => {
             let (mut section, places) = quota::enter_to_put(store, partition::scope_of(shape))?;
-            keep::require_time_for_wide(
+            timer_leader::require_time_for_multi_shape(
                 store,
                 &section,
                 Partition::of_shape(section.view(), shape),
@@ -232,7 +237,7 @@ fn put_once_on_terms<'m>(
     if partition::is_behind_at(partition, now_ms) {
         return Err(Need::Time.into());
     }
-    keep::require_time_for_wide(store, &section, partition)?;
+    timer_leader::require_time_for_multi_shape(store, &section, partition)?;
     quota::require_places(store, places, 1)?;
     let stored = store_on_terms(store, &mut section, partition, (incoming, terms, due_ms), shape)?;
     journal::finish(store, section)?;
@@ -365,7 +370,7 @@ fn put_long(store: &Store, incoming: &Incoming<'_>, shape: u32) -> Result<u32, E
     let published = provide::retry(store, || {
         let (mut section, places) = quota::enter_to_put(store, scope)?;
         let partition = Partition::of_shape(section.view(), shape);
-        keep::require_time_for_wide(store, &section, partition)?;
+        timer_leader::require_time_for_multi_shape(store, &section, partition)?;
         // Others may have put while the bytes were copied: what is reserved is no tuple yet.
         quota::require_places(store, places, 1)?;
         let record = record::at(section.view(), reference);
@@ -444,7 +449,7 @@ pub(crate) fn publish_later<'m>(
     record: Record<'m>,
     (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
 ) -> Result<Delivery, Error> {
-    turns::require_turn(store, section.view())?;
+    grants::require_grant(store, section.view())?;
     if let Some(lease) = terms.lease {
         extension.init64(LEASE_END_MS, milliseconds(lease));
         section.add(partition.page(), LEASED_COUNT, 1);

@@ -34,7 +34,7 @@ const ATTEMPTS: u32 = 4;
 enum Miss {
     /// That there is nothing, also nothing that a dead process holds (rule L5).
     Final,
-    /// Only that its caller should get in line.
+    /// Only that its caller should join the wait queue.
     Preliminary,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn try_read<R, E: From<Error>>(
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, Purpose::Read);
         return read_from(store, shape, &search, (order, Miss::Final), visitor);
     }
-    TemplateRef::apart(template, move |template| read_wide(store, template, order, visitor))
+    TemplateRef::apart(template, move |template| read_multi_shape(store, template, order, visitor))
 }
 
 /// As [`crate::Engine::read_or_wait`] says.
@@ -79,8 +79,9 @@ pub(crate) fn read_or_wait<R, E: From<Error>>(
             None => None,
         }
     } else {
-        let read =
-            move |template: &[TemplateRef<'_>]| read_wide_or_wait(engine, template, order, visitor);
+        let read = move |template: &[TemplateRef<'_>]| {
+            read_multi_shape_or_wait(engine, template, order, visitor)
+        };
         return TemplateRef::apart(template, read);
     };
     match read {
@@ -93,7 +94,7 @@ pub(crate) fn read_or_wait<R, E: From<Error>>(
 
 /// As [`crate::Engine::read_or_wait`], whatever the template.
 #[cold]
-fn read_wide_or_wait<R, E: From<Error>>(
+fn read_multi_shape_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
@@ -102,7 +103,7 @@ fn read_wide_or_wait<R, E: From<Error>>(
     if has_condition(template) {
         return filtered::read_filtered_or_wait(engine, template, order, visitor);
     }
-    match read_wide(engine, template, order, visitor)? {
+    match read_multi_shape(engine, template, order, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
         None => Ok(Outcome::Waits(wait::waiter(engine, template, Want::Read)?)),
     }
@@ -201,9 +202,9 @@ fn read_locked<R, E: From<Error>>(
     copy.map(|copy| visitor(copy.view())).transpose()
 }
 
-/// Reads from the first shape that has a match; a miss is confirmed as in `take_wide`.
+/// Reads from the first shape that has a match; a miss is confirmed as in `take_multi_shape`.
 #[cold]
-fn read_wide<R, E: From<Error>>(
+fn read_multi_shape<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
@@ -218,9 +219,9 @@ fn read_wide<R, E: From<Error>>(
             visitor,
         );
     }
-    let mut pour = visitor_once(visitor);
+    let mut visit = visitor_once(visitor);
     if matches!(order, Order::Max(_) | Order::Min(_)) {
-        return bulk::read_extreme(store, template, order, pour);
+        return bulk::read_extreme(store, template, order, visit);
     }
     let (mut recalled, mut rounds) = (false, 0);
     loop {
@@ -228,10 +229,10 @@ fn read_wide<R, E: From<Error>>(
             let class = target.kinds.class();
             let read = match target.search(store.seed) {
                 Some(search) => {
-                    let with_class = |tuple: TupleView<'_>| pour(tuple.of_class(class));
+                    let with_class = |tuple: TupleView<'_>| visit(tuple.of_class(class));
                     read_from(store, target.shape, &search, (order, Miss::Final), with_class)?
                 }
-                None => read_from_union(store, target, order, &mut pour)?,
+                None => read_from_union(store, target, order, &mut visit)?,
             };
             if read.is_some() {
                 return Ok(read);

@@ -82,7 +82,7 @@ impl Scan {
                 }
                 continue;
             }
-            match self.pour_next(results.is_empty(), &mut visitor) {
+            match self.visit_next(results.is_empty(), &mut visitor) {
                 Ok(result) => results.extend(result),
                 Err(error) if results.is_empty() => return Err(error),
                 Err(_) => break,
@@ -93,7 +93,7 @@ impl Scan {
 
     /// Gives the next one to `visitor`; `None` if it has gone since it was seen, or is no match. What fails on the way stays
     /// the next one; so does what the visitor fails on, unless it is the first of its batch.
-    fn pour_next<R, E: From<Error>>(
+    fn visit_next<R, E: From<Error>>(
         &mut self,
         is_first: bool,
         visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
@@ -114,11 +114,11 @@ impl Scan {
                 }
             }
         };
-        let poured = visitor(copy.view());
-        if poured.is_err() && !is_first {
+        let visited = visitor(copy.view());
+        if visited.is_err() && !is_first {
             self.left.push_front(Seen::Copied(copy));
         }
-        poured.map(Some)
+        visited.map(Some)
     }
 
     /// Whether a tuple of a shape that fits is a match.

@@ -44,7 +44,7 @@ pub(crate) fn try_take<R, E: From<Error>>(
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, Purpose::Take);
         return take_from(store, shape, &search, order, visitor);
     }
-    TemplateRef::apart(template, move |template| take_wide(store, template, order, visitor))
+    TemplateRef::apart(template, move |template| take_multi_shape(store, template, order, visitor))
 }
 
 /// As [`crate::Engine::take_or_wait`] says.
@@ -68,13 +68,13 @@ pub(crate) fn take_or_wait<R, E: From<Error>>(
         return take_or_wait_at(engine, shape, &search, order, visitor);
     }
     TemplateRef::apart(template, move |template| {
-        take_wide_or_wait(engine, template, order, visitor)
+        take_multi_shape_or_wait(engine, template, order, visitor)
     })
 }
 
 /// As [`crate::Engine::take_or_wait`], whatever the template.
 #[cold]
-fn take_wide_or_wait<R, E: From<Error>>(
+fn take_multi_shape_or_wait<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     order: Order,
@@ -83,13 +83,13 @@ fn take_wide_or_wait<R, E: From<Error>>(
     if has_condition(template) {
         return filtered::take_filtered_or_wait(engine, template, order, visitor);
     }
-    match take_wide(engine, template, order, visitor)? {
+    match take_multi_shape(engine, template, order, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
         None => Ok(Outcome::Waits(wait::waiter(engine, template, Want::Take)?)),
     }
 }
 
-/// Takes from one partition, or gets in line there.
+/// Takes from one partition, or joins the wait queue there.
 #[inline]
 fn take_or_wait_at<R, E: From<Error>>(
     engine: &Arc<Engine>,
@@ -150,7 +150,7 @@ fn take_hit<'m, R, E: From<Error>>(
     {
         // Not the search itself: it would have to be in memory then, for every take.
         let kinds = (search.kinds, search.is_refusable);
-        let result = take_hit_told(store, section, partition, kinds, hit, visitor);
+        let result = take_hit_published(store, section, partition, kinds, hit, visitor);
         // It is taken: that an index could not be had must not lose it.
         let _ = learn_if(store, learn, scope, search.key.mask);
         return result;
@@ -169,7 +169,7 @@ fn take_hit<'m, R, E: From<Error>>(
 /// As [`take_hit`], of what somebody is told of: at once, if only the journal is, and has room.
 #[cold]
 #[inline(never)]
-fn take_hit_told<'m, R, E: From<Error>>(
+fn take_hit_published<'m, R, E: From<Error>>(
     store: &'m Store,
     mut section: Section<'m>,
     partition: Partition<'m>,
@@ -187,7 +187,7 @@ fn take_hit_told<'m, R, E: From<Error>>(
     let mut buffer = ImageBuffer::new();
     let tuple = buffer.copy_of(section.view(), hit.record, kinds);
     links::unlink_found(&mut section, partition, hit);
-    free_told(store, &mut section, partition, hit.record)?;
+    free_journalled(store, &mut section, partition, hit.record)?;
     journal::commit_take(store, &mut section)?;
     drop(section);
     sweep::see_to_crowd(store);
@@ -243,14 +243,14 @@ pub(crate) fn free_taken<'m>(
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let taken = (record.reference, EventKind::Take);
-    let told = deliver::told_of_removal(store, section, partition, taken, kinds)?;
-    free_told(store, section, partition, record)?;
-    Ok(told)
+    let delivery = deliver::publish_removal(store, section, partition, taken, kinds)?;
+    free_journalled(store, section, partition, record)?;
+    Ok(delivery)
 }
 
 /// As [`free_taken`], for a record whose removal was told.
 #[inline(always)]
-pub(crate) fn free_told<'m>(
+pub(crate) fn free_journalled<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -281,12 +281,12 @@ fn take_held<'m, R, E: From<Error>>(
     let in_flight = take_in_hand(&mut section, partition, reference)?;
     section.commit().map_err(Error::from)?;
     drop(section);
-    pour(store, partition.scope(), reference, (&in_flight, false), kinds, visitor)
+    visit(store, partition.scope(), reference, (&in_flight, false), kinds, visitor)
 }
 
 /// Gives a record that this thread holds to `visitor`, then frees it, or puts it back if the visitor fails and
 /// it is no `copy`.
-pub(crate) fn pour<R, E: From<Error>>(
+pub(crate) fn visit<R, E: From<Error>>(
     store: &Store,
     scope: u32,
     reference: u32,
@@ -308,7 +308,13 @@ pub(crate) fn pour<R, E: From<Error>>(
         let partition = Partition::of_scope(section.view(), scope);
         in_flight.end(&mut section);
         let delivery = if goes_back {
-            held::give_back(store, &mut section, partition, (reference, Happening::Unheard), kinds)?
+            held::give_back(
+                store,
+                &mut section,
+                partition,
+                (reference, Happening::Unpublished),
+                kinds,
+            )?
         } else {
             held::free_held(store, &mut section, partition, reference, kinds, !copy)?
         };
@@ -325,7 +331,7 @@ pub(crate) fn pour<R, E: From<Error>>(
 /// The shapes are looked at one after the other. That none had a match is true of no one moment, so a
 /// miss is confirmed with all of them locked.
 #[cold]
-fn take_wide<R, E: From<Error>>(
+fn take_multi_shape<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
@@ -340,10 +346,10 @@ fn take_wide<R, E: From<Error>>(
             visitor,
         );
     }
-    let mut pour = visitor_once(visitor);
+    let mut visit = visitor_once(visitor);
     if matches!(order, Order::Max(_) | Order::Min(_)) {
         // Values compare across shapes: an int with a float.
-        return bulk::take_extreme(store, template, order, pour);
+        return bulk::take_extreme(store, template, order, visit);
     }
     let (mut recalled, mut rounds) = (false, 0);
     loop {
@@ -351,9 +357,9 @@ fn take_wide<R, E: From<Error>>(
             let class = target.kinds.class();
             let taken = match target.search(store.seed) {
                 Some(search) => take_from(store, target.shape, &search, order, |tuple| {
-                    pour(tuple.of_class(class))
+                    visit(tuple.of_class(class))
                 })?,
-                None => take_from_union(store, target, order, &mut pour)?,
+                None => take_from_union(store, target, order, &mut visit)?,
             };
             if taken.is_some() {
                 return Ok(taken);

@@ -10,7 +10,7 @@ use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::base::error::Error;
 use crate::index::find::Purpose;
-use crate::operations::bulk::{self, Found, found, pour};
+use crate::operations::bulk::{self, Found, found, visit};
 use crate::operations::targets::{Target, TupleCopy};
 use crate::store::{Store, record, step};
 use crate::waiters::deliver::Delivery;
@@ -84,7 +84,7 @@ pub(crate) fn try_take_many<R, E: From<Error>>(
             }
             Look::Removed(copies, wakes) => {
                 wakes.wake(store);
-                let results = pour(&copies, visitor);
+                let results = visit(&copies, visitor);
                 if results.is_err() {
                     bulk::put_copies(store, &copies)?;
                 }

@@ -17,7 +17,7 @@ use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
 use crate::store::{Store, in_flight, step};
 use crate::time::list::{self, List};
-use crate::waiters::patience;
+use crate::waiters::hand_off;
 
 /// A shape, and the alternatives of a template that can match its tuples.
 pub(crate) struct Target<'t> {
@@ -408,16 +408,16 @@ pub(crate) fn lock_to_put(
     Ok((section, places))
 }
 
-/// Locks the partitions of all targets, then the wide waiters.
-pub(crate) fn lock_with_wide<'s>(
+/// Locks the partitions of all targets, then the multi-shape waiters.
+pub(crate) fn lock_with_multi_shape<'s>(
     store: &'s Store,
     targets: &Targets<'_>,
 ) -> Result<Section<'s>, Error> {
     let section = lock_all(store, targets.all.iter().map(|target| target.shape))?;
     let Some(mut section) = section else {
-        return Ok(Section::enter(&store.memory, head::WIDE_SCOPE)?);
+        return Ok(Section::enter(&store.memory, head::MULTI_SHAPE_SCOPE)?);
     };
-    section.enter_also(head::WIDE_SCOPE)?;
+    section.enter_also(head::MULTI_SHAPE_SCOPE)?;
     Ok(section)
 }
 
@@ -440,7 +440,7 @@ pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) ->
         return Vec::new();
     }
     let fits = |reference: &u32| target.fits(view, *reference, store.seed);
-    let handed = patience::handed(view, target.shape).map(|(_, reference)| reference);
+    let handed = hand_off::handed(view, target.shape).map(|(_, reference)| reference);
     let partition = Partition::of_shape(view, target.shape);
     let hidden = [List::Claimed, List::Enlisted]
         .into_iter()

@@ -21,7 +21,7 @@ use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
 use crate::store::{self, Store, step};
 use crate::waiters::deliver::Delivery;
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// Whose resources a transfer found missing.
 enum Missing {
@@ -85,7 +85,7 @@ pub(crate) fn copy_to(
 
 /// Copies every match into this space.
 fn copy_within(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let lock = |targets: &Targets<'_>| {
         targets::lock_all_to_put(store, targets.all.iter().map(|target| target.shape))
     };
@@ -113,7 +113,7 @@ fn transfer(
     template: &[TemplateRef<'_>],
     remove: bool,
 ) -> Result<u64, Error> {
-    keep::keep_time_for_wide(other)?;
+    timer_leader::catch_up_for_multi_shape(other)?;
     let transferred = transfer_at_last(store, other, template, remove);
     sweep::return_log_reserve(store);
     sweep::return_log_reserve(other);
@@ -240,7 +240,7 @@ fn lock_both<'a>(
 pub(crate) fn lock_entirely<'s>(store: &'s Store, shapes: &[u32]) -> Result<Section<'s>, Error> {
     match targets::lock_all(store, shapes.iter().copied())? {
         Some(section) => lock_rest(store, section),
-        None => lock_rest(store, Section::enter(&store.memory, head::WIDE_SCOPE)?),
+        None => lock_rest(store, Section::enter(&store.memory, head::MULTI_SHAPE_SCOPE)?),
     }
 }
 
@@ -251,7 +251,7 @@ pub(crate) fn lock_entirely_to_put<'s>(
 ) -> Result<(Section<'s>, Places), Error> {
     let (section, places) = match targets::lock_all_to_put(store, shapes.iter().copied())? {
         Some(locked) => locked,
-        None => quota::begin_put(store, head::WIDE_SCOPE)?,
+        None => quota::begin_put(store, head::MULTI_SHAPE_SCOPE)?,
     };
     Ok((lock_rest(store, section)?, places))
 }
@@ -312,7 +312,7 @@ fn store_copies<'m>(
 /// Locks what comes behind all partitions.
 fn lock_rest<'s>(store: &Store, mut section: Section<'s>) -> Result<Section<'s>, Error> {
     let journal = store.journal.is_on().then_some(head::JOURNAL_SCOPE);
-    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE].into_iter().chain(journal) {
+    for scope in [head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE].into_iter().chain(journal) {
         if !section.holds(scope) {
             section.enter_also(scope)?;
         }

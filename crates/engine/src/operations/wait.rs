@@ -33,10 +33,10 @@ use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
 use crate::store::{self, key};
 use crate::waiters::events::ring::Ring;
-use crate::waiters::patience::{self, Patience};
+use crate::waiters::hand_off::{self, HandOffDeadline};
 use crate::waiters::{
-    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, chain, deliver, keep, node, nodes, spin, stored,
-    wake,
+    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, chain, deliver, node, nodes, spin, stored,
+    timer_leader, wake,
 };
 
 /// What became of a call that waits for what is not there.
@@ -44,11 +44,11 @@ use crate::waiters::{
 pub enum Outcome<R> {
     /// There was a match.
     Done(R),
-    /// There was none: the caller is in line for one.
+    /// There was none: the caller is in the wait queue for one.
     Waits(Waiter),
 }
 
-/// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
+/// A blocked caller's place in the wait queue. Dropped, it gives up: a tuple already handed over goes back with its
 /// identity, age and place (rule T5).
 pub struct Waiter {
     pub(crate) engine: Arc<Engine>,
@@ -89,7 +89,7 @@ pub(crate) fn claimant(
     template: &[TemplateRef<'_>],
     ttl: Duration,
 ) -> Result<Waiter, Error> {
-    waiter_for(engine, template, Want::Take, Some(Patience::For(ttl)))
+    waiter_for(engine, template, Want::Take, Some(HandOffDeadline::For(ttl)))
 }
 
 /// As [`crate::Engine::waiter`], for one that may have what it is handed for a time only.
@@ -97,42 +97,42 @@ pub(crate) fn waiter_for(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
     want: Want,
-    patience: Option<Patience>,
+    deadline: Option<HandOffDeadline>,
 ) -> Result<Waiter, Error> {
     if has_condition(template) {
         return filtered::filtered_waiter(
             engine,
             template,
-            (want, patience),
+            (want, deadline),
             FilterResults::default(),
         );
     }
-    waiter_with(engine, template, (want, patience), |_| Ok(()))
+    waiter_with(engine, template, (want, deadline), |_| Ok(()))
 }
 
 /// As [`crate::Engine::waiter`]; `prepare` makes its wait node ready for others to find.
 pub(crate) fn waiter_with(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
-    (want, patience): (Want, Option<Patience>),
+    (want, deadline): (Want, Option<HandOffDeadline>),
     prepare: impl FnOnce(u32) -> Result<(), Error>,
 ) -> Result<Waiter, Error> {
     let mut waiter = waiter_in(engine, node_memory::claim_node(engine)?, want);
     node_memory::store_template(engine, waiter.node(), template)?;
-    if let Some(patience) = patience {
-        patience::write(waiter.node(), patience);
+    if let Some(deadline) = deadline {
+        hand_off::write(waiter.node(), deadline);
         waiter.again = Again::new(template)?;
     }
     prepare(waiter.number)?;
-    waiter.get_in_line(template)?;
+    waiter.join_queue(template)?;
     if waiter.record() != 0 {
         // It was there already. Nobody else tells this waiter, which would sleep a slice first.
-        wake::tell(engine, waiter.number);
+        wake::notify(engine, waiter.number);
     }
     Ok(waiter)
 }
 
-/// A waiter in a wait node that was got for it, not in line yet. Dropped, it gives the wait node back.
+/// A waiter in a wait node that was got for it, not in the wait queue yet. Dropped, it gives the wait node back.
 fn waiter_in(engine: &Arc<Engine>, number: u32, want: Want) -> Waiter {
     let engine = Arc::clone(engine);
     let fork_generation = fork_generation();
@@ -144,7 +144,7 @@ fn waiter_in(engine: &Arc<Engine>, number: u32, want: Want) -> Waiter {
     waiter
 }
 
-/// Gets in line to take a match of `template`. The partition of `section` has none. This happens in the same section if a
+/// Joins the wait queue to take a match of `template`. The partition of `section` has none. This happens in the same section if a
 /// wait node is at hand and the template is short, as for callers that wait often and briefly.
 pub(crate) fn wait_in<'m>(
     engine: &'m Arc<Engine>,
@@ -153,7 +153,7 @@ pub(crate) fn wait_in<'m>(
     search: &Search<'_>,
 ) -> Result<Waiter, Error> {
     let template = &TemplateRef::new(search.patterns);
-    let number = chain::has_table(partition).then(|| nodes::spare_node(engine)).flatten();
+    let number = chain::has_table(partition).then(|| nodes::cached_node(engine)).flatten();
     let own = number.map(|number| waiter_in(engine, number, Want::Take));
     let Some(own) = own else {
         section.finish()?;
@@ -176,10 +176,10 @@ impl Waiter {
         self.want
     }
 
-    pub(crate) fn get_in_line(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
+    pub(crate) fn join_queue(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
         match template {
             [one] if let Some(kinds) = Kinds::of_template(one) => self.register(one, &kinds),
-            _ => self.register_wide(template),
+            _ => self.register_multi_shape(template),
         }
     }
 
@@ -233,7 +233,7 @@ impl Waiter {
         if self.want == Want::Take { Purpose::Take } else { Purpose::Read }
     }
 
-    /// Whether it takes or copies what is there when it gets in line. One that looks itself does not.
+    /// Whether it takes or copies what is there when it joins the wait queue. One that looks itself does not.
     fn wants_tuple(&self) -> bool {
         self.own_look.is_none() && matches!(self.want, Want::Take | Want::Read)
     }
@@ -255,7 +255,7 @@ impl Waiter {
         Ok(())
     }
 
-    fn register_wide(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
+    fn register_multi_shape(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
         let engine = &*self.engine;
         if self.wants_tuple() || self.want == Want::Events {
             return provide::retry(engine, || {
@@ -263,11 +263,11 @@ impl Waiter {
                 Ok(())
             });
         }
-        let mut section = Section::enter(&engine.memory, head::WIDE_SCOPE)?;
+        let mut section = Section::enter(&engine.memory, head::MULTI_SHAPE_SCOPE)?;
         if self.want == Want::Room {
             chain::file_for_room(&mut section, self.number);
         } else {
-            chain::file_wide(&mut section, self.number);
+            chain::file_multi_shape(&mut section, self.number);
         }
         Ok(section.commit()?)
     }
@@ -276,7 +276,7 @@ impl Waiter {
     /// no put comes between, nor part of a larger step. Returns whether the targets were all that there are.
     fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
-        let mut section = targets::lock_with_wide(engine, targets)?;
+        let mut section = targets::lock_with_multi_shape(engine, targets)?;
         for target in targets.all.iter().filter(|_| self.wants_tuple()) {
             let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
             if reference != 0 {
@@ -285,15 +285,15 @@ impl Waiter {
                 }
                 let partition = Partition::of_shape(section.view(), target.shape);
                 section.focus(partition.scope());
-                self.node().init(SCOPE, head::WIDE_SCOPE);
+                self.node().init(SCOPE, head::MULTI_SHAPE_SCOPE);
                 self.accept(&mut section, partition, reference)?;
                 section.commit()?;
                 return Ok(true);
             }
         }
-        chain::file_wide(&mut section, self.number);
+        chain::file_multi_shape(&mut section, self.number);
         // Pairs with the fence where a shape is published: either we see the new shape here, or whoever puts
-        // a tuple of it sees that somebody is inside the lock of the wide waiters.
+        // a tuple of it sees that somebody is inside the lock of the multi-shape waiters.
         fence(Ordering::SeqCst);
         if targets::outdated(engine, targets) {
             return Ok(false);
@@ -303,7 +303,7 @@ impl Waiter {
     }
 
     /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
-    /// for ever). Returns whether it happened; if not, the place in line is kept. A watch may also be woken in vain.
+    /// for ever). Returns whether it happened; if not, the place in the wait queue is kept. A watch may also be woken in vain.
     ///
     /// # Errors
     ///
@@ -356,7 +356,7 @@ impl Waiter {
         if self.happened() || self.is_served_again()? {
             return Ok(true);
         }
-        Section::end_stay(&self.engine.memory);
+        Section::end_cohort(&self.engine.memory);
         let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         let limits = (begin_ns, deadline_ns);
@@ -365,7 +365,7 @@ impl Waiter {
             return Ok(true);
         }
         let slept = self.sleep((deadline_ns, is_all), goes_on);
-        keep::stop_keeping(&self.engine, self.number);
+        timer_leader::resign(&self.engine, self.number);
         let happened = slept?;
         spin::learn(clock::monotonic_ns() - begin_ns);
         Ok(happened)
@@ -380,8 +380,8 @@ impl Waiter {
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if left_ns == Some(0) {
-                // What is due at this moment has happened in time, and what the dead held comes to those in line (rule L5).
-                keep::keep_time(&self.engine, self.number)?;
+                // What is due at this moment has happened in time, and what the dead held comes to those in the wait queue (rule L5).
+                timer_leader::run_due_timers(&self.engine, self.number)?;
                 if is_all {
                     sweep::recall(&self.engine)?;
                 } else {
@@ -390,12 +390,12 @@ impl Waiter {
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
-            let slice = keep::sleep_until_due(&self.engine, self.number, slice);
+            let slice = timer_leader::sleep_until_due(&self.engine, self.number, slice);
             let slept_out = signal::sleep(self.signal(), slice);
             if self.happened() || self.is_served_again()? {
                 return Ok(true);
             }
-            keep::keep_time(&self.engine, self.number)?;
+            timer_leader::run_due_timers(&self.engine, self.number)?;
             if slept_out {
                 if self.look()? {
                     return Ok(true);
@@ -425,7 +425,7 @@ impl Waiter {
         signal::is_raised(signal) && (is_there() || signal::take(signal) && is_there())
     }
 
-    /// Gets in line again if it has lost what it was handed. Returns whether it found something there.
+    /// Joins the wait queue again if it has lost what it was handed. Returns whether it found something there.
     fn is_served_again(&self) -> Result<bool, Error> {
         if self.own_look.is_some() {
             // Whoever looks itself does so by each look.
@@ -474,7 +474,7 @@ impl Waiter {
     /// Whether something has happened to it: a tuple is there, or was lost, or, for a watch, a signal.
     pub fn is_ready(&self) -> bool {
         self.record() != 0
-            || patience::has_lost(self.node())
+            || hand_off::has_lost(self.node())
             || self.is_watch() && signal::is_raised(self.signal())
             || self.has_events()
     }

@@ -19,7 +19,7 @@ use crate::store::{self, Store, registry, step};
 use crate::time::list::{self, List, Place};
 use crate::time::{holds, wheel};
 use crate::waiters::deliver::Delivery;
-use crate::waiters::{chain, patience, turns};
+use crate::waiters::{chain, grants, hand_off};
 
 /// How much later something is tried again that found no room, in milliseconds.
 pub(crate) const POSTPONED_MS: u64 = 100;
@@ -70,7 +70,7 @@ pub(crate) fn catch_up_once(
     let now_ms = now_ms();
     let mut section = Section::enter(&store.memory, scope)?;
     let partition = Partition::of_scope(section.view(), scope);
-    patience::make_certain(&mut section, partition, now_ms)?;
+    hand_off::make_certain(&mut section, partition, now_ms)?;
     holds::arm_holds(store, &mut section, partition)?;
     // What a transaction still has whose lease has ended.
     let mut lost = Vec::new().into_iter();
@@ -85,25 +85,25 @@ pub(crate) fn catch_up_once(
                 continue;
             }
             fire(store, &mut section, partition, reference, (now_ms, room))?
-        } else if let Some(number) = patience::first_late(section.view(), partition, now_ms) {
+        } else if let Some(number) = hand_off::first_late(section.view(), partition, now_ms) {
             recall_late(store, &mut section, partition, number, (now_ms, room))?
         } else {
             break;
         };
         journal::commit(store, &mut section)?;
         wakes.join(happened);
-        if chain::is_heard(&section, partition) || section.holds(head::ARENA_SCOPE) {
-            // A section that appends events commits once. And what comes next may need the lock of the wide waiters, which
+        if chain::is_published(&section, partition) || section.holds(head::ARENA_SCOPE) {
+            // A section that appends events commits once. And what comes next may need the lock of the multi-shape waiters, which
             // comes before that of the arena.
             section.finish()?;
             section = Section::enter(&store.memory, scope)?;
-            patience::make_certain(&mut section, partition, now_ms)?;
+            hand_off::make_certain(&mut section, partition, now_ms)?;
             // Somebody may have begun a claim meanwhile, whose timer is not armed yet.
             holds::arm_holds(store, &mut section, partition)?;
         }
     }
     section.commit()?;
-    let handed_ms = patience::note_next(&section, partition);
+    let handed_ms = hand_off::note_next(&section, partition);
     wheel::note_next(section.view(), partition, handed_ms);
     Ok(section.finish()?)
 }
@@ -117,7 +117,7 @@ pub(crate) fn recall_late<'m>(
     (now_ms, room): (u64, Room),
 ) -> Result<Delivery, Error> {
     if room == Room::None {
-        patience::postpone(section.view(), number, now_ms + POSTPONED_MS);
+        hand_off::postpone(section.view(), number, now_ms + POSTPONED_MS);
         return Ok(Delivery::default());
     }
     handed::recall_handed(store, section, partition, number)
@@ -141,10 +141,10 @@ pub(crate) fn fire<'m>(
         return lease::expire(store, section, partition, reference, kinds.as_slice());
     }
     if state == record::DEAD {
-        let told = turns::tell_of_room(section)?;
+        let delivery = grants::grant_room(section)?;
         dead::bury(store, section, partition, reference)?;
         links::free_tuple(store, section, partition, record::at(section.view(), reference))?;
-        return Ok(told);
+        return Ok(delivery);
     }
     if room == Room::None {
         wheel::arm(store, section, partition, reference, now_ms + POSTPONED_MS)?;

@@ -23,7 +23,7 @@ use crate::time::bounded_lock;
 use crate::time::wheel::{self, arm_lease};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::EventKind;
-use crate::waiters::turns;
+use crate::waiters::grants;
 
 /// A tuple that was put on terms: where it is, and a number that no other tuple of the space has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) fn reveal<'m>(
     if clock::is_past(lease_end_ms(section.view(), record)) {
         let gone = (reference, EventKind::Expire);
         let mut delivery = delivery;
-        delivery.join(deliver::told_of_removal(store, section, partition, gone, kinds)?);
+        delivery.join(deliver::publish_removal(store, section, partition, gone, kinds)?);
         links::free_tuple(store, section, partition, record)?;
         return Ok(delivery);
     }
@@ -109,9 +109,9 @@ pub(crate) fn expire<'m>(
 ) -> Result<Delivery, Error> {
     links::unlink(section, partition, reference);
     let gone = (reference, EventKind::Expire);
-    let told = deliver::told_of_removal(store, section, partition, gone, kinds)?;
+    let delivery = deliver::publish_removal(store, section, partition, gone, kinds)?;
     links::free_tuple(store, section, partition, record::at(section.view(), reference))?;
-    Ok(told)
+    Ok(delivery)
 }
 
 /// As [`crate::Engine::renew`] says.
@@ -181,17 +181,17 @@ fn cancel_held_by_nobody(store: &Store, lease: &Lease) -> Result<(), Error> {
         Ok(match record.header.load(STATE) {
             record::LIVE => expire(store, section, partition, record.reference, kinds.as_slice())?,
             record::DEAD => {
-                let told = turns::tell_of_room(section)?;
+                let delivery = grants::grant_room(section)?;
                 dead::bury(store, section, partition, record.reference)?;
                 links::free_tuple(store, section, partition, record)?;
-                told
+                delivery
             }
             record::DELAYED => {
-                let told = turns::tell_of_room(section)?;
+                let delivery = grants::grant_room(section)?;
                 wheel::disarm(section, partition, record.reference);
                 section.add(partition.page(), DELAYED_COUNT, -1);
                 links::free_tuple(store, section, partition, record)?;
-                told
+                delivery
             }
             // Whoever has it may consume it yet: it can not be had twice.
             record::CLAIMED | record::ENLISTED => {

@@ -18,7 +18,7 @@ use crate::store::registry::{self, Kinds};
 use crate::store::{self, Store, arena};
 use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
 use crate::waiters::events::{EventKind, SubscribeTerms};
-use crate::waiters::{HEARS, RING, WaitNode, keep, node};
+use crate::waiters::{EVENT_KINDS, RING, WaitNode, node, timer_leader};
 
 /// Most events that may wait for a subscriber (rule B2).
 pub const EVENTS_MAX: usize = 1 << 20;
@@ -117,13 +117,13 @@ pub(crate) fn subscribe(
     let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
     let filter = if has_condition(template) { Filter::new(template)? } else { None };
     let waiter = wait::waiter_with(engine, &fields, (Want::Events, None), |number| {
-        node(&engine.memory.view(), number).init(HEARS, terms.kinds);
+        node(&engine.memory.view(), number).init(EVENT_KINDS, terms.kinds);
         provide::retry(engine, || add_ring(engine, number, events_max, bytes))
     })?;
     Ok(Subscription { waiter, filter: filter.map(Box::new), refused: AtomicU64::new(0) })
 }
 
-/// Gets a ring for a wait node that is not in line yet.
+/// Gets a ring for a wait node that is not in the wait queue yet.
 fn add_ring(store: &Store, number: u32, events_max: u32, bytes: usize) -> Result<(), Error> {
     let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
     let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
@@ -170,7 +170,7 @@ impl Subscription {
         let mut buffer = CopyBuffer::new();
         let Some(filter) = &self.filter else {
             let taken = self.take_first(&mut buffer)?;
-            return taken.map(|taken| self.tell(taken.event(), visitor)).transpose();
+            return taken.map(|taken| self.show(taken.event(), visitor)).transpose();
         };
         // Held for as long as it looks, so that of two threads none numbers its event before the other's.
         let mut passed = filter.passed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ impl Subscription {
                 passed.missed = 0;
                 // A visitor may let another thread go on that comes here too, or come here itself.
                 drop(passed);
-                return self.tell(event, visitor).map(Some);
+                return self.show(event, visitor).map(Some);
             }
             passed.count += 1;
             passed.missed = event.missed;
@@ -190,7 +190,7 @@ impl Subscription {
     }
 
     /// Gives an event to the visitor, and notes it if that refuses it.
-    fn tell<R, E>(
+    fn show<R, E>(
         &self,
         event: Event<'_>,
         visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
@@ -208,8 +208,8 @@ impl Subscription {
         }
         let engine = &*self.waiter.engine;
         // What is due has happened by now, if nobody else saw to it. Who keeps the time after that is one who waits.
-        let kept = keep::keep_time(engine, self.waiter.number());
-        keep::stop_keeping(engine, self.waiter.number());
+        let kept = timer_leader::run_due_timers(engine, self.waiter.number());
+        timer_leader::resign(engine, self.waiter.number());
         kept?;
         // Nor must it be somebody else who sees that the holder of a tuple has died (rule L5).
         sweep::sweep_if_due(engine)?;
@@ -263,7 +263,7 @@ impl Subscription {
         Ok(happened || self.waiter.has_events())
     }
 
-    /// Its place in line, for a notifier.
+    /// Its place in the wait queue, for a notifier.
     pub fn waiter(&self) -> &Waiter {
         &self.waiter
     }

@@ -15,12 +15,12 @@ use crate::store::{Store, partition};
 use crate::time::bounded_lock;
 use crate::waiters::{RECORD, SCOPE, node, nodes};
 
-/// Takes a wait node of this process out of line, puts back what it was handed, and gives it back; later, if that fails.
+/// Takes a wait node of this process out of the wait queue, puts back what it was handed, and gives it back; later, if that fails.
 ///
 /// # Errors
 ///
 /// What the memory says.
-pub(crate) fn leave_line(store: &Store, number: u32, want: Want) -> Result<(), Error> {
+pub(crate) fn leave_queue(store: &Store, number: u32, want: Want) -> Result<(), Error> {
     let place = Place { number, want };
     leave(store, place).inspect_err(|_| store.abandoned.add(Left::new(What::Place(place))))
 }
@@ -79,11 +79,11 @@ fn may_let_go(store: &Store, hand: Hand) -> bool {
     shape.is_ok_and(|shape| are_free(store, &[shape.map_or(0, partition::scope_of)]))
 }
 
-/// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the wide
+/// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the multi-shape
 /// waiters, who may be waiting for it, and of the arena. One after the other, and none held over the next.
 fn are_free(store: &Store, scopes: &[u32]) -> bool {
     let is_free = |scope| matches!(bounded_lock::enter_if_free(store, scope), Ok(Some(_)));
-    let all = scopes.iter().copied().chain([head::WIDE_SCOPE, head::ARENA_SCOPE]);
+    let all = scopes.iter().copied().chain([head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE]);
     all.filter(|scope| *scope != 0).all(is_free)
 }
 
@@ -132,7 +132,7 @@ mod tests {
         let own = node(&engine.memory.view(), place.number).load(SCOPE);
         assert_eq!(own, partition::scope_of(0), "in the line of its shape");
         assert!(may_leave(&engine, place));
-        for scope in [own, head::NODES_SCOPE, head::WIDE_SCOPE, head::ARENA_SCOPE] {
+        for scope in [own, head::NODES_SCOPE, head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
             let inside = Section::enter(&engine.memory, scope).unwrap();
             let looks =
                 || std::thread::scope(|scope| scope.spawn(|| may_leave(&engine, place)).join());

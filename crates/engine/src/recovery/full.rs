@@ -208,7 +208,7 @@ fn drop_oldest(store: &Store, shapes: &[u32]) -> Result<bool, Error> {
 
 /// Drops the oldest tuple of a shape, if it has any that nobody holds, and that no open transaction has read (X3).
 fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
-    let told = provide::retry(store, || {
+    let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, partition::scope_of(shape))?;
         let partition = Partition::of_shape(section.view(), shape);
         let Some(first) = unread(section.view(), partition).next() else {
@@ -219,7 +219,7 @@ fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
             .ok_or_else(|| store::damaged(store, "a partition of a shape that does not exist"))?;
         let record = record::at(section.view(), first);
         links::unlink_found(&mut section, partition, Hit { record, place: None });
-        let told = deliver::told_of_removal(
+        let delivery = deliver::publish_removal(
             store,
             &mut section,
             partition,
@@ -228,11 +228,11 @@ fn drop_oldest_of(store: &Store, shape: u32) -> Result<bool, Error> {
         )?;
         links::free_tuple(store, &mut section, partition, record)?;
         journal::commit(store, &mut section)?;
-        Ok(Some(told))
+        Ok(Some(delivery))
     })?;
-    let Some(told) = told else { return Ok(false) };
+    let Some(delivery) = delivery else { return Ok(false) };
     space_line(&store.memory.view()).double(DROPPED).fetch_add(1, Ordering::Relaxed);
-    told.wake(store);
+    delivery.wake(store);
     Ok(true)
 }
 

@@ -6,7 +6,7 @@ use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::recovery::held::{self, Held};
 use crate::store::partition::{self, Partition};
-use crate::store::{self, Store, registry, wide};
+use crate::store::{self, Store, multi_shape, registry};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::Happening;
 use crate::waiters::{PICK_UP_MS, RECORD, SCOPE, WaitNode, node};
@@ -19,8 +19,8 @@ pub(crate) fn lock_handed(
 ) -> Result<Option<Held<'_>>, Error> {
     let record = || node(&store.memory.view(), number).load(RECORD);
     while let Some(mut held) = held::lock_held(store, record, on_time)? {
-        if is_of_wide(node(held.section.view(), number)) {
-            wide::enter_wide(&mut held.section)?;
+        if is_of_multi_shape(node(held.section.view(), number)) {
+            multi_shape::enter_multi_shape(&mut held.section)?;
         }
         if record() == held.reference {
             return Ok(Some(held));
@@ -30,7 +30,7 @@ pub(crate) fn lock_handed(
     Ok(None)
 }
 
-/// Gives what a wait node was handed, and has not picked up in time, to the next in line, or back to its place.
+/// Gives what a wait node was handed, and has not picked up in time, to the next in the wait queue, or back to its place.
 pub(crate) fn recall_handed<'m>(
     store: &Store,
     section: &mut Section<'m>,
@@ -42,11 +42,11 @@ pub(crate) fn recall_handed<'m>(
         .ok_or_else(|| store::damaged(store, "a partition is of no shape that exists"))?;
     let node = node(section.view(), number);
     let before = section.focused();
-    if node.load(SCOPE) == head::WIDE_SCOPE {
-        wide::enter_wide(section)?;
-        section.focus(head::WIDE_SCOPE);
+    if node.load(SCOPE) == head::MULTI_SHAPE_SCOPE {
+        multi_shape::enter_multi_shape(section)?;
+        section.focus(head::MULTI_SHAPE_SCOPE);
     }
-    let back = (node.load(RECORD), Happening::Unheard);
+    let back = (node.load(RECORD), Happening::Unpublished);
     section.set(node, RECORD, 0);
     section.focus(before);
     let mut delivery = held::give_back(store, section, partition, back, kinds.as_slice())?;
@@ -54,7 +54,7 @@ pub(crate) fn recall_handed<'m>(
     Ok(delivery)
 }
 
-/// Whether what a wait node was handed is certain under the lock of the wide waiters only.
-pub(crate) fn is_of_wide(node: WaitNode<'_>) -> bool {
-    node.load(SCOPE) == head::WIDE_SCOPE && node.load64(PICK_UP_MS) != 0
+/// Whether what a wait node was handed is certain under the lock of the multi-shape waiters only.
+pub(crate) fn is_of_multi_shape(node: WaitNode<'_>) -> bool {
+    node.load(SCOPE) == head::MULTI_SHAPE_SCOPE && node.load64(PICK_UP_MS) != 0
 }

@@ -89,10 +89,10 @@ pub(crate) fn give_back<'m>(
     if clock::is_past(lease_end_ms(section.view(), record)) {
         // It is there no more (rule L1).
         let gone = (reference, EventKind::Expire);
-        let told = deliver::told_of_removal(store, section, partition, gone, kinds)?;
+        let delivery = deliver::publish_removal(store, section, partition, gone, kinds)?;
         links::free_tuple(store, section, partition, record)?;
         section.add(partition.page(), HELD, -1);
-        return Ok(told);
+        return Ok(delivery);
     }
     let delivery = put_back(store, section, partition, (record, happening), kinds)?;
     // It has left one hand; a waiter's hand has counted anew. Before that it was counted twice, and never not at all.
@@ -129,9 +129,9 @@ pub(crate) fn free_held<'m>(
     kinds: &[Kind],
     taken: bool,
 ) -> Result<Delivery, Error> {
-    let mut told = Delivery::default();
+    let mut delivery = Delivery::default();
     if taken {
-        told = deliver::told_of_removal(
+        delivery = deliver::publish_removal(
             store,
             section,
             partition,
@@ -145,5 +145,5 @@ pub(crate) fn free_held<'m>(
     } else {
         links::free_record(store, section, partition, reference)?;
     }
-    Ok(told)
+    Ok(delivery)
 }

@@ -8,10 +8,10 @@ use crate::base::layout::{EXTENT_BYTES, NODE_BYTES, head};
 use crate::recovery::{abandoned, provide};
 use crate::store::{Store, arena};
 use crate::waiters::events::ring::Ring;
-use crate::waiters::nodes::{claim_free_node, spare_node};
+use crate::waiters::nodes::{cached_node, claim_free_node};
 use crate::waiters::stored::{self, ACTUALS, ENCODED, ENCODED_APART, EXTENT_LEN, store_actuals};
 use crate::waiters::{
-    FORM, RING, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode, node, turns,
+    FORM, RING, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode, grants, node,
 };
 
 /// Stores a template in a wait node that only this caller knows.
@@ -71,10 +71,10 @@ pub(crate) fn drop_template(store: &Store, node: WaitNode<'_>) -> Result<(), Err
         section.commit()?;
         Ok(())
     })?;
-    turns::tell_first_for_room(store)
+    grants::grant_to_first(store)
 }
 
-/// Frees the ring of a wait node that is in line no more, if it has one.
+/// Frees the ring of a wait node that is in the wait queue no more, if it has one.
 pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
     let view = store.memory.view();
     if Ring::of(&view, node(&view, number)).is_none() {
@@ -89,7 +89,7 @@ pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
         arena::give_back(&mut section, &store.layout, first, count)?;
         Ok(section.commit()?)
     })?;
-    turns::tell_first_for_room(store)
+    grants::grant_to_first(store)
 }
 
 /// Gets a wait node for this process.
@@ -98,7 +98,7 @@ pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
 ///
 /// [`Error::LimitExceeded`] if the space has its maximum of waiters.
 pub(crate) fn claim_node(store: &Store) -> Result<u32, Error> {
-    if let Some(number) = spare_node(store) {
+    if let Some(number) = cached_node(store) {
         return Ok(number);
     }
     abandoned::leave_abandoned(store);

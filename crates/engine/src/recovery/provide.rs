@@ -10,8 +10,8 @@ use crate::recovery::sweep;
 use crate::store::partition::{self, Partition};
 use crate::store::{Store, arena, blocks, registry};
 use crate::time::bounded_lock;
-use crate::waiters::events::hear;
-use crate::waiters::keep;
+use crate::waiters::events::publish;
+use crate::waiters::timer_leader;
 
 /// What becomes of partitions in the middle of which somebody was stopped, where memory is looked for in all of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,9 +61,9 @@ pub(crate) fn retry_by<R>(
 pub(crate) fn provide(store: &Store, need: Need, gathering: Gathering) -> Result<(), Error> {
     match provide_late(store, need, gathering) {
         Err(Error::SpaceFull(_))
-            if gathering == Gathering::Waits && keep::anything_is_due(store) =>
+            if gathering == Gathering::Waits && timer_leader::anything_is_due(store) =>
         {
-            keep::catch_up_all(store)?;
+            timer_leader::catch_up_all(store)?;
             provide_late(store, need, gathering)
         }
         done => done,
@@ -73,7 +73,7 @@ pub(crate) fn provide(store: &Store, need: Need, gathering: Gathering) -> Result
 /// As [`provide`], without a look at what is due: for what happens because it is.
 pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> Result<(), Error> {
     match need {
-        Need::Time => keep::catch_up_all(store),
+        Need::Time => timer_leader::catch_up_all(store),
         Need::PartitionTime { scope } => (store.callbacks.catch_up)(store, scope),
         // Growth by very much needs a longer log itself.
         Need::Extents { count, end, committed } => {
@@ -99,7 +99,7 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
         }
         Need::Log => sweep::lengthen_log(store, gathering),
         Need::JournalRoom { bytes } => drain::make_room(store, u64::from(bytes)),
-        Need::EventRoom { node, bytes } => hear::make_event_room(store, node, bytes),
+        Need::EventRoom { node, bytes } => publish::make_event_room(store, node, bytes),
     }
 }
 

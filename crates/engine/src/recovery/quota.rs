@@ -22,7 +22,7 @@ use crate::base::layout::head;
 use crate::store::partition::{self, Partition};
 use crate::store::{Store, count, fullness, registry};
 use crate::time::{bounded_lock, enter};
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// How often who counts begins, at most: the last time it waits with the quota locked.
 const BEGINNINGS_MAX: u32 = 4;
@@ -121,7 +121,7 @@ pub(crate) fn require_places(store: &Store, places: Places, more: usize) -> Resu
 
 #[cold]
 fn refuse_for_number(store: &Store, places: u64) -> Error {
-    if keep::anything_is_due(store) {
+    if timer_leader::anything_is_due(store) {
         return Need::Time.into();
     }
     fullness::full_of(store, store.tuples_max.saturating_sub(places))

@@ -23,7 +23,7 @@ use crate::recovery::{abandoned, node_memory, shrink, withdraw};
 use crate::store::partition::{self, Partition};
 use crate::store::{self, Store, arena, in_flight, record, registry, space_line};
 use crate::waiters::events::Happening;
-use crate::waiters::{self, keep, nodes, turns};
+use crate::waiters::{self, grants, nodes, timer_leader};
 
 /// Shortest time between two sweeps of a space by those who wait, in milliseconds. Somebody blocked looks
 /// around every 100 ms, and is to see by then what a dead process held (rule L5).
@@ -72,7 +72,7 @@ pub(crate) fn sweep_if_due(store: &Store) -> Result<(), Error> {
     let next = now_ms.wrapping_add(PERIOD_MS);
     if word.compare_exchange(due_ms, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         require_name(store)?;
-        keep::note_all_due(store);
+        timer_leader::note_all_due(store);
         if_there_is_room(settle_the_dead(store))?;
         shrink::shrink(store)?;
     }
@@ -144,9 +144,9 @@ fn settle_each(store: &Store, _right: &Section<'_>) -> Result<(), Error> {
         store.memory.free_participant(dead.number);
     }
     // What the dead had reserved is room that no tuple has left. Not at every sweep: who is told tries, and sweeps again.
-    let told = if has_freed { turns::tell_first_for_room(store) } else { Ok(()) };
+    let granted = if has_freed { grants::grant_to_first(store) } else { Ok(()) };
     // Who waits for room looks around without being told, too; and all that the dead held is back.
-    if told.as_ref().is_err_and(Error::is_stall) { Ok(()) } else { told }
+    if granted.as_ref().is_err_and(Error::is_stall) { Ok(()) } else { granted }
 }
 
 /// Cleans up before a miss is answered where somebody holds tuples: what the dead held comes back first
@@ -211,7 +211,7 @@ pub(crate) fn settle_in_flight(
                 links::free_record(store, &mut section, partition, reference)?;
             }
             record::TAKEN => {
-                let back = (reference, Happening::Unheard);
+                let back = (reference, Happening::Unpublished);
                 delivery = held::give_back(store, &mut section, partition, back, kinds.as_slice())?;
             }
             _ => {}

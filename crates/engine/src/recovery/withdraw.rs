@@ -1,4 +1,4 @@
-//! Taking a waiter out of line, with what it was handed before.
+//! Taking a waiter out of the wait queue, with what it was handed before.
 
 use tupelo_shm::Section;
 
@@ -10,7 +10,7 @@ use crate::recovery::{handed, provide};
 use crate::store::Store;
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::Happening;
-use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, chain, node, turns, wake};
+use crate::waiters::{LINKED, RECORD, SCOPE, STATE, WANT, chain, grants, node, wake};
 
 /// What became of a wait node that has left its chain.
 pub(crate) struct Left {
@@ -22,7 +22,7 @@ pub(crate) struct Left {
     pub(crate) next: Option<u32>,
 }
 
-/// Takes a wait node out of line, with what it was handed before.
+/// Takes a wait node out of the wait queue, with what it was handed before.
 pub(crate) fn leave_chain(store: &Store, number: u32) -> Result<Left, Error> {
     let scope = node(&store.memory.view(), number).load(SCOPE);
     if scope == 0 {
@@ -38,15 +38,15 @@ pub(crate) fn leave_chain(store: &Store, number: u32) -> Result<Left, Error> {
     }
     section.commit()?;
     let has_record = own.load(RECORD) != 0;
-    let next = if is_for_room { turns::give_turn(section.view()) } else { None };
+    let next = if is_for_room { grants::grant(section.view()) } else { None };
     Ok(Left { scope, has_record, next })
 }
 
-/// Takes a wait node out of line, and puts back what it was handed.
+/// Takes a wait node out of the wait queue, and puts back what it was handed.
 pub(crate) fn withdraw(store: &Store, number: u32, want: Want) -> Result<(), Error> {
     let Left { scope, mut has_record, next } = leave_chain(store, number)?;
     if let Some(next) = next {
-        wake::tell(store, next);
+        wake::notify(store, next);
     }
     while has_record {
         provide::retry(store, || give_up_handed(store, number, want))?.wake(store);
@@ -68,7 +68,7 @@ pub(crate) fn give_up_handed(store: &Store, number: u32, want: Want) -> Result<D
     let delivery = if want == Want::Read {
         held::free_held(store, &mut section, partition, reference, kinds.as_slice(), false)?
     } else {
-        let back = (reference, Happening::Unheard);
+        let back = (reference, Happening::Unpublished);
         held::give_back(store, &mut section, partition, back, kinds.as_slice())?
     };
     journal::commit(store, &mut section)?;

@@ -10,7 +10,7 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::{
     self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, EXTENT_GRANULES, Layout, PAGE, head,
 };
-use crate::store::{Store, fullness, step, wide};
+use crate::store::{Store, fullness, multi_shape, step};
 
 /// The words of the arena's line.
 type ArenaLine<'m> = Span<'m, 64>;
@@ -65,9 +65,9 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
         return Ok(section.focus(head::ARENA_SCOPE));
     }
     let before = section.focused();
-    if wide::may_concern_wide(section) {
+    if multi_shape::may_concern_multi_shape(section) {
         // Locked before the arena, or not at all: others hold them while they ask for memory.
-        wide::enter_wide(section)?;
+        multi_shape::enter_multi_shape(section)?;
     }
     section.enter_also(head::ARENA_SCOPE)?;
     Ok(before)

@@ -15,8 +15,8 @@ pub(crate) fn full(store: &Store, system: Option<tupelo_shm::Error>) -> Error {
 
 /// The error of a space whose room is for those who waited for it: so many.
 #[cold]
-pub(crate) fn full_for_others(store: &Store, in_line: u32) -> Error {
-    Error::SpaceFull(Box::new(Fullness { in_line, ..fullness(store, None) }))
+pub(crate) fn full_for_others(store: &Store, waiting: u32) -> Error {
+    Error::SpaceFull(Box::new(Fullness { waiting, ..fullness(store, None) }))
 }
 
 /// The error of a space with so many tuples, which leave too few places for more.
@@ -46,7 +46,7 @@ pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Full
         system: system.map(|error| error.to_string()),
         system_free_bytes,
         too_many: false,
-        in_line: 0,
+        waiting: 0,
     }
 }
 

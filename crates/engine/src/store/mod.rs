@@ -5,6 +5,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod blocks;
+pub(crate) mod cached_node;
 pub(crate) mod callbacks;
 pub(crate) mod change;
 pub(crate) mod changes;
@@ -18,12 +19,11 @@ pub(crate) mod incoming;
 pub(crate) mod journal;
 pub(crate) mod key;
 pub(crate) mod left;
+pub(crate) mod multi_shape;
 pub(crate) mod partition;
 pub(crate) mod record;
 pub(crate) mod registry;
-pub(crate) mod spare;
 pub(crate) mod step;
-pub(crate) mod wide;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,12 +33,12 @@ use tupelo_tuple::{Order, WhenFull, hash};
 
 use crate::base::error::Error;
 use crate::base::layout::{Layout, head};
+use crate::store::cached_node::CachedNode;
 use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
 use crate::store::journal::Journal;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
-use crate::store::spare::SpareNode;
 
 /// Words of the head's line for the space.
 pub(crate) type SpaceLine<'m> = Span<'m, 64>;
@@ -73,7 +73,7 @@ pub struct Store {
     pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
-    pub(crate) spare_node: SpareNode,
+    pub(crate) cached_node: CachedNode,
     pub(crate) abandoned: Abandoned,
     pub(crate) classes: Classes,
     pub(crate) random: AtomicU64,

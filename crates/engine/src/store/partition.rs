@@ -20,7 +20,7 @@ use crate::store::blocks::SIZES_COUNT;
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
-/// Wait nodes that are in line here: blocked callers, and subscriptions.
+/// Wait nodes that are in the wait queue here: blocked callers, and subscriptions.
 pub(crate) const WAITING: usize = 68;
 /// Those among them that are told of removals.
 pub(crate) const WATCHING_REMOVALS: usize = 72;
@@ -43,7 +43,7 @@ pub(crate) const DEAD_COUNT: usize = 112;
 pub(crate) const DELAYED_COUNT: usize = 116;
 /// How many records have come back to their places, modulo 2^32. Only tells that some did: not undone.
 pub(crate) const RETURNS: usize = 120;
-/// Subscriptions that are in line here.
+/// Subscriptions that are in the wait queue here.
 pub(crate) const SUBSCRIBED: usize = 124;
 
 /// First and last record in the order of their puts.
@@ -62,12 +62,12 @@ pub(crate) const TAKES: usize = 152;
 /// Tuples whose lease ends, whatever else becomes of them: in the lists, held, dead, or not visible yet.
 pub(crate) const LEASED_COUNT: usize = 184;
 
-/// What is known of the wide waiters ([`crate::waiters::chain`]): twice the number of the change of their line up to
+/// What is known of the multi-shape waiters ([`crate::waiters::chain`]): twice the number of the change of their line up to
 /// which it is known, and whether one could match a tuple of this shape (two words). A hint: not undone.
-pub(crate) const WIDE_KNOWN: usize = 168;
+pub(crate) const MULTI_SHAPE_KNOWN: usize = 168;
 
 /// By when the first of the records is to be picked up that were handed over for a time, in milliseconds (two words); 0:
-/// there is none. May be too early ([`crate::waiters::patience`]).
+/// there is none. May be too early ([`crate::waiters::hand_off`]).
 pub(crate) const HANDED_DUE_MS: usize = 176;
 
 /// Heads of the lists of extents with room: extent number + 1.

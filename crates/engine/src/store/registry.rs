@@ -465,7 +465,7 @@ fn publish(view: &View<'_>, place: usize, shape: u32) {
     let line: Span<'_, 64> = view.span(head::REGISTRY);
     // Release pairs with the Acquire in `count` and `probe`: the entry is filled.
     line.word(COUNT).store(shape + 1, Ordering::Release);
-    // Pairs with the fence of a wide waiter that gets in line: it sees the new shape, or whoever puts the
+    // Pairs with the fence of a multi-shape waiter that joins the wait queue: it sees the new shape, or whoever puts the
     // first tuple of it sees the waiter.
     fence(Ordering::SeqCst);
     enter(view, place, shape);

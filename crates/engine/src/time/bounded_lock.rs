@@ -25,7 +25,8 @@ pub(crate) fn is_passable(store: &Store, scope: u32) -> Result<bool, Error> {
     let is_behind = partition::is_behind(Partition::of_scope(section.view(), scope));
     drop(section);
     // One after the other, and none held over the next.
-    let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };
+    let further: &[u32] =
+        if is_behind { &[head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] } else { &[] };
     for scope in further {
         if enter_if_free(store, *scope)?.is_none() {
             return Ok(false);

@@ -3,7 +3,7 @@
 //!
 //! There is no daemon. An operation that enters a partition first lets everything happen there that is due ([`enter`](mod@enter),
 //! [`crate::recovery::enter`], [`crate::protocols::due`]), so it never sees a tuple whose lease has ended, whether or not somebody has cleared it away. Blocked
-//! callers see to it that it also happens while nobody comes by ([`crate::waiters::keep`]). What most probably ends before its time
+//! callers see to it that it also happens while nobody comes by ([`crate::waiters::timer_leader`]). What most probably ends before its time
 //! has its timer armed late ([`holds`]).
 //!
 //! Time is the machine's monotonic clock in milliseconds. An end is rounded up to the next one; that of a lease or a claim may be

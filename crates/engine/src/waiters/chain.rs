@@ -1,23 +1,24 @@
-//! Where wait nodes are linked: per partition in a table by mask and tag, in the one list of wide waiters, or in line for room.
+//! Where wait nodes are linked: per partition in a table by mask and tag, in the one list of multi-shape waiters, or in the wait queue for room.
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 
 use super::{
-    HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, WaitNode, node, stored,
+    EVENT_KINDS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, WaitNode, node,
+    stored,
 };
 use crate::base::error::Error;
 use crate::base::layout::{WAITERS_MAX, head};
 use crate::base::want::Want;
+use crate::store::multi_shape::{
+    MULTI_SHAPE_CHANGES, MULTI_SHAPE_FIRST, MULTI_SHAPE_SUBSCRIBED, MULTI_SHAPE_TOUCHED,
+    MULTI_SHAPE_WAITING, MULTI_SHAPE_WATCHING_REMOVALS, MultiShapeLine, ROOM_FIRST, ROOM_LAST,
+    ROOM_WAITING, counts_multi_shape, is_passed_over, known, may_wait, multi_shape_line,
+};
 use crate::store::partition::{
-    Partition, SUBSCRIBED, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING,
-    WATCHING_REMOVALS, WIDE_KNOWN,
+    MULTI_SHAPE_KNOWN, Partition, SUBSCRIBED, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE,
+    WAITING, WATCHING_REMOVALS,
 };
 use crate::store::registry::Kinds;
-use crate::store::wide::{
-    ROOM_FIRST, ROOM_LAST, ROOM_WAITING, WIDE_CHANGES, WIDE_FIRST, WIDE_SUBSCRIBED, WIDE_TOUCHED,
-    WIDE_WAITING, WIDE_WATCHING_REMOVALS, WideLine, counts_wide, is_passed_over, known, may_wait,
-    wide_line,
-};
 use crate::store::{Store, blocks};
 use crate::time::wheel::set64;
 use crate::waiters::events;
@@ -27,55 +28,62 @@ pub(crate) const CHAINS: u32 = 1024;
 /// Bytes of the table.
 pub(crate) const TABLE_BYTES: usize = 4 * CHAINS as usize;
 
-const _: () =
-    assert!(head::WIDE == (head::WIDE_SCOPE as usize + 1) * GRANULE, "one window on both");
+const _: () = assert!(
+    head::MULTI_SHAPE == (head::MULTI_SHAPE_SCOPE as usize + 1) * GRANULE,
+    "one window on both"
+);
 
-/// Whether the partition does not know of the last change of the wide waiters, and may: not if the section has changed them
+/// Whether the partition does not know of the last change of the multi-shape waiters, and may: not if the section has changed them
 /// itself, which may be undone. The section holds both locks.
-pub(crate) fn can_note_wide(view: &View<'_>, partition: Partition<'_>) -> bool {
-    let line = wide_line(view);
-    partition.page().load64(WIDE_KNOWN) >> 1 != line.load64(WIDE_CHANGES)
-        && line.load(WIDE_TOUCHED) != view.turn(head::WIDE_SCOPE)
+pub(crate) fn can_note_multi_shape(view: &View<'_>, partition: Partition<'_>) -> bool {
+    let line = multi_shape_line(view);
+    partition.page().load64(MULTI_SHAPE_KNOWN) >> 1 != line.load64(MULTI_SHAPE_CHANGES)
+        && line.load(MULTI_SHAPE_TOUCHED) != view.section_number(head::MULTI_SHAPE_SCOPE)
 }
 
-/// Notes in a partition whether one of the wide waiters could match a tuple of `kinds`, its shape. The section holds both locks.
-pub(crate) fn note_wide(view: &View<'_>, partition: Partition<'_>, kinds: &Kinds) {
-    let changes = wide_line(view).load64(WIDE_CHANGES);
-    partition.page().init64(WIDE_KNOWN, known(changes, may_match(view, kinds)));
+/// Notes in a partition whether one of the multi-shape waiters could match a tuple of `kinds`, its shape. The section holds both locks.
+pub(crate) fn note_multi_shape(view: &View<'_>, partition: Partition<'_>, kinds: &Kinds) {
+    let changes = multi_shape_line(view).load64(MULTI_SHAPE_CHANGES);
+    partition.page().init64(MULTI_SHAPE_KNOWN, known(changes, may_match(view, kinds)));
 }
 
-/// Whether one of the wide waiters could match a tuple of `kinds`, or waits for room, which any can give.
+/// Whether one of the multi-shape waiters could match a tuple of `kinds`, or waits for room, which any can give.
 fn may_match(view: &View<'_>, kinds: &Kinds) -> bool {
-    in_line_for_room(view) != 0 || wide(view).any(|(_, node)| stored::may_match(view, node, kinds))
+    waiting_for_room(view) != 0
+        || multi_shape(view).any(|(_, node)| stored::may_match(view, node, kinds))
 }
 
-/// Checks what the partition knows of the wide waiters.
-pub(crate) fn knows_the_wide(view: &View<'_>, partition: Partition<'_>, kinds: &Kinds) -> bool {
-    !is_passed_over(partition, wide_line(view)) || !may_match(view, kinds)
+/// Checks what the partition knows of the multi-shape waiters.
+pub(crate) fn knows_the_multi_shape(
+    view: &View<'_>,
+    partition: Partition<'_>,
+    kinds: &Kinds,
+) -> bool {
+    !is_passed_over(partition, multi_shape_line(view)) || !may_match(view, kinds)
 }
 
-fn note_change<'m>(section: &mut Section<'m>, line: WideLine<'m>) {
-    line.init(WIDE_TOUCHED, section.view().turn(head::WIDE_SCOPE));
-    set64(section, line, WIDE_CHANGES, line.load64(WIDE_CHANGES).wrapping_add(1));
+fn note_change<'m>(section: &mut Section<'m>, line: MultiShapeLine<'m>) {
+    line.init(MULTI_SHAPE_TOUCHED, section.view().section_number(head::MULTI_SHAPE_SCOPE));
+    set64(section, line, MULTI_SHAPE_CHANGES, line.load64(MULTI_SHAPE_CHANGES).wrapping_add(1));
 }
 
-/// Whether all the wide waiters are subscriptions, and nobody is in line for room. Asked under the lock.
+/// Whether all the multi-shape waiters are subscriptions, and nobody is in the wait queue for room. Asked under the lock.
 pub(crate) fn only_subscribed(view: &View<'_>) -> bool {
-    let line = wide_line(view);
-    line.load(WIDE_WAITING) == line.load(WIDE_SUBSCRIBED)
+    let line = multi_shape_line(view);
+    line.load(MULTI_SHAPE_WAITING) == line.load(MULTI_SHAPE_SUBSCRIBED)
 }
 
-/// How many are in line for room. A hint without the lock.
-pub(crate) fn in_line_for_room(view: &View<'_>) -> u32 {
-    wide_line(view).load(ROOM_WAITING)
+/// How many are in the wait queue for room. A hint without the lock.
+pub(crate) fn waiting_for_room(view: &View<'_>) -> u32 {
+    multi_shape_line(view).load(ROOM_WAITING)
 }
 
-/// The first in line for room. Asked under the lock.
+/// The first in the wait queue for room. Asked under the lock.
 pub(crate) fn first_for_room(view: &View<'_>) -> Option<u32> {
-    Some(wide_line(view).load(ROOM_FIRST)).filter(|first| *first != 0)
+    Some(multi_shape_line(view).load(ROOM_FIRST)).filter(|first| *first != 0)
 }
 
-/// How many wait nodes are in line, all told; those that watch removals; those that are subscriptions.
+/// How many wait nodes are in the wait queue, all told; those that watch removals; those that are subscriptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) all: u32,
@@ -90,13 +98,13 @@ impl Counts {
     }
 }
 
-/// How many wide waiters there are.
-pub(crate) fn wide_counts(view: &View<'_>) -> Counts {
-    let word = |at| wide_line(view).load(at);
+/// How many multi-shape waiters there are.
+pub(crate) fn multi_shape_counts(view: &View<'_>) -> Counts {
+    let word = |at| multi_shape_line(view).load(at);
     Counts {
-        all: word(WIDE_WAITING),
-        watching_removals: word(WIDE_WATCHING_REMOVALS),
-        subscribed: word(WIDE_SUBSCRIBED),
+        all: word(MULTI_SHAPE_WAITING),
+        watching_removals: word(MULTI_SHAPE_WATCHING_REMOVALS),
+        subscribed: word(MULTI_SHAPE_SUBSCRIBED),
     }
 }
 
@@ -114,7 +122,7 @@ pub(crate) fn counts(partition: Partition<'_>) -> Counts {
 pub(crate) fn watches_removals(node: WaitNode<'_>) -> bool {
     let want = node.load(WANT);
     Want::watches_removals(want)
-        || is_subscription(node) && node.load(HEARS) & events::REMOVALS != 0
+        || is_subscription(node) && node.load(EVENT_KINDS) & events::REMOVALS != 0
 }
 
 /// Whether a wait node is a subscription's.
@@ -122,18 +130,18 @@ pub(crate) fn is_subscription(node: WaitNode<'_>) -> bool {
     node.load(WANT) == Want::Events.number()
 }
 
-/// Whether anybody, wide or of this partition, waits for a removal.
+/// Whether anybody, multi-shape or of this partition, waits for a removal.
 #[inline(always)]
 pub(crate) fn watching_removals(section: &Section<'_>, partition: Partition<'_>) -> bool {
     partition.page().load(WATCHING_REMOVALS) != 0
-        || (may_wait(section.view(), Some(partition), WIDE_WATCHING_REMOVALS)
-            && (counts_wide(section, Some(partition), WIDE_WATCHING_REMOVALS)
-                || !section.holds(head::WIDE_SCOPE)))
+        || (may_wait(section.view(), Some(partition), MULTI_SHAPE_WATCHING_REMOVALS)
+            && (counts_multi_shape(section, Some(partition), MULTI_SHAPE_WATCHING_REMOVALS)
+                || !section.holds(head::MULTI_SHAPE_SCOPE)))
 }
 
-/// Whether a subscription, wide or of this partition, may have heard of something in this section.
-pub(crate) fn is_heard(section: &Section<'_>, partition: Partition<'_>) -> bool {
-    partition.page().load(SUBSCRIBED) != 0 || section.holds(head::WIDE_SCOPE)
+/// Whether a subscription, multi-shape or of this partition, may have heard of something in this section.
+pub(crate) fn is_published(section: &Section<'_>, partition: Partition<'_>) -> bool {
+    partition.page().load(SUBSCRIBED) != 0 || section.holds(head::MULTI_SHAPE_SCOPE)
 }
 
 /// A word that holds the first wait node of a chain.
@@ -198,12 +206,12 @@ pub(crate) fn filed<'v, 'm>(
 
 /// The waiters for room, in the order in which they came.
 pub(crate) fn for_room<'v, 'm>(view: &'v View<'m>) -> Chain<'v, 'm> {
-    Chain { view, next: wide_line(view).load(ROOM_FIRST), remaining: WAITERS_MAX }
+    Chain { view, next: multi_shape_line(view).load(ROOM_FIRST), remaining: WAITERS_MAX }
 }
 
-/// The wide waiters.
-pub(crate) fn wide<'v, 'm>(view: &'v View<'m>) -> Chain<'v, 'm> {
-    Chain { view, next: wide_line(view).load(WIDE_FIRST), remaining: WAITERS_MAX }
+/// The multi-shape waiters.
+pub(crate) fn multi_shape<'v, 'm>(view: &'v View<'m>) -> Chain<'v, 'm> {
+    Chain { view, next: multi_shape_line(view).load(MULTI_SHAPE_FIRST), remaining: WAITERS_MAX }
 }
 
 /// A bounded walk over a chain.
@@ -281,31 +289,31 @@ fn new_table<'m>(
     Ok(block)
 }
 
-/// Links a filled wait node into the list of wide waiters, whose lock the section holds.
-pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
+/// Links a filled wait node into the list of multi-shape waiters, whose lock the section holds.
+pub(crate) fn file_multi_shape(section: &mut Section<'_>, number: u32) {
     let node = node(section.view(), number);
-    node.init(SCOPE, head::WIDE_SCOPE);
+    node.init(SCOPE, head::MULTI_SHAPE_SCOPE);
     node.init(MASK, 0);
     node.init(TAG, 0);
-    let line = wide_line(section.view());
-    let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
+    let line = multi_shape_line(section.view());
+    let head = Head::new(section.view(), head::MULTI_SHAPE + MULTI_SHAPE_FIRST);
     link(section, head, number);
-    section.add(line, WIDE_WAITING, 1);
+    section.add(line, MULTI_SHAPE_WAITING, 1);
     note_change(section, line);
     if watches_removals(node) {
-        section.add(line, WIDE_WATCHING_REMOVALS, 1);
+        section.add(line, MULTI_SHAPE_WATCHING_REMOVALS, 1);
     }
     if is_subscription(node) {
-        section.add(line, WIDE_SUBSCRIBED, 1);
+        section.add(line, MULTI_SHAPE_SUBSCRIBED, 1);
     }
 }
 
-/// Links a filled wait node at the end of the line for room; the section holds the lock of the wide waiters.
+/// Links a filled wait node at the end of the wait queue for room; the section holds the lock of the multi-shape waiters.
 pub(crate) fn file_for_room(section: &mut Section<'_>, number: u32) {
     let this = node(section.view(), number);
-    let line = wide_line(section.view());
+    let line = multi_shape_line(section.view());
     let last = line.load(ROOM_LAST);
-    this.init(SCOPE, head::WIDE_SCOPE);
+    this.init(SCOPE, head::MULTI_SHAPE_SCOPE);
     this.init(NEXT, 0);
     this.init(PREVIOUS, last);
     if last == 0 {
@@ -319,17 +327,17 @@ pub(crate) fn file_for_room(section: &mut Section<'_>, number: u32) {
     count_for_room(section, line, 1);
 }
 
-fn count_for_room<'m>(section: &mut Section<'m>, line: WideLine<'m>, by: i32) {
-    for count in [WIDE_WAITING, WIDE_WATCHING_REMOVALS, ROOM_WAITING] {
+fn count_for_room<'m>(section: &mut Section<'m>, line: MultiShapeLine<'m>, by: i32) {
+    for count in [MULTI_SHAPE_WAITING, MULTI_SHAPE_WATCHING_REMOVALS, ROOM_WAITING] {
         section.add(line, count, by);
     }
     note_change(section, line);
 }
 
-/// Takes a wait node out of the line for room.
+/// Takes a wait node out of the wait queue for room.
 fn unfile_for_room(section: &mut Section<'_>, number: u32) {
     let this = node(section.view(), number);
-    let line = wide_line(section.view());
+    let line = multi_shape_line(section.view());
     let (previous, next) = (this.load(PREVIOUS), this.load(NEXT));
     if previous == 0 {
         section.set(line, ROOM_FIRST, next);
@@ -360,17 +368,17 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
         return;
     }
     let (removal, subscribed) = (watches_removals(node), is_subscription(node));
-    if scope == head::WIDE_SCOPE {
-        let line = wide_line(section.view());
-        let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
+    if scope == head::MULTI_SHAPE_SCOPE {
+        let line = multi_shape_line(section.view());
+        let head = Head::new(section.view(), head::MULTI_SHAPE + MULTI_SHAPE_FIRST);
         unlink(section, head, number);
-        section.add(line, WIDE_WAITING, -1);
+        section.add(line, MULTI_SHAPE_WAITING, -1);
         note_change(section, line);
         if removal {
-            section.add(line, WIDE_WATCHING_REMOVALS, -1);
+            section.add(line, MULTI_SHAPE_WATCHING_REMOVALS, -1);
         }
         if subscribed {
-            section.add(line, WIDE_SUBSCRIBED, -1);
+            section.add(line, MULTI_SHAPE_SUBSCRIBED, -1);
         }
         return;
     }

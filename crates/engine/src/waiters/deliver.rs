@@ -4,7 +4,7 @@ use tupelo_shm::{GRANULE, Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use super::stored::{self, Candidate};
-use super::{RECORD, TICKET, WANT, WaitNode, chain, node, patience};
+use super::{RECORD, TICKET, WANT, WaitNode, chain, hand_off, node};
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::want::Want;
@@ -12,10 +12,10 @@ use crate::index::links;
 use crate::store::incoming::Incoming;
 use crate::store::partition::{self, HELD, Partition, WAITING};
 use crate::store::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
-use crate::store::{self, Store, blocks, key, registry, step, wide};
-use crate::waiters::events::hear::{self, Listeners};
+use crate::store::{self, Store, blocks, key, multi_shape, registry, step};
+use crate::waiters::events::publish::{self, Listeners};
 use crate::waiters::events::{EventKind, Happening};
-use crate::waiters::{turns, wake};
+use crate::waiters::{grants, wake};
 
 /// What became of a tuple on its way in: as a rule nothing, since nobody waits.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Delivery {
     pub(crate) fn wake(self, store: &Store) {
         match self {
             Self::Nobody => {}
-            Self::Taker(taker) => wake::tell(store, taker),
+            Self::Taker(taker) => wake::notify(store, taker),
             Self::Served(served) => wake_all(store, &served),
         }
     }
@@ -97,14 +97,14 @@ impl Delivery {
 
 #[cold]
 fn wake_all(store: &Store, served: &Served) {
-    served.wakes.iter().chain(&served.taker).for_each(|number| wake::tell(store, *number));
+    served.wakes.iter().chain(&served.taker).for_each(|number| wake::notify(store, *number));
 }
 
-/// The wait nodes that match a tuple: everyone to be told, and the first in line to take it.
+/// The wait nodes that match a tuple: everyone to be told, and the first in the wait queue to take it.
 #[derive(Default)]
 struct Matching {
     readers: Vec<u32>,
-    told: Vec<u32>,
+    woken: Vec<u32>,
     listeners: Listeners,
     /// Ticket and wait node.
     taker: Option<(u64, u32)>,
@@ -124,7 +124,7 @@ impl Occasion {
     fn concerns(self, node: WaitNode<'_>) -> bool {
         let want = node.load(WANT);
         if want == Want::Events.number() {
-            return hear::hears(node, self.bit);
+            return publish::wants(node, self.bit);
         }
         self.is_arrival != (want == Want::Removal.number())
     }
@@ -137,7 +137,7 @@ impl Matching {
         if want == Want::Read.number() {
             self.readers.push(number);
         } else if want == Want::Put.number() || want == Want::Removal.number() {
-            self.told.push(number);
+            self.woken.push(number);
         } else if want == Want::Events.number() {
             self.listeners.add(number);
         } else if want == Want::Take.number() {
@@ -147,7 +147,7 @@ impl Matching {
     }
 }
 
-/// Words that serving a waiter in line changes.
+/// Words that serving a waiter in the wait queue changes.
 const SERVE_WORDS: usize = step::HAND_WORDS + chain::UNFILE_WORDS;
 /// Words that a copy for a reader changes.
 const COPY_WORDS: usize = blocks::ALLOCATE_WORDS;
@@ -173,9 +173,9 @@ pub(crate) fn hand_over<'m>(
     if node.load(WANT) == Want::Take.number() {
         // A reader holds a copy, which is no tuple of the space.
         section.add(partition.page(), HELD, 1);
-        patience::begin(store, partition, node);
+        hand_off::begin(store, partition, node);
     }
-    // The words of a linked wait node belong to the lock that its links name: the wide waiters', or this one.
+    // The words of a linked wait node belong to the lock that its links name: the multi-shape waiters', or this one.
     let before = section.focused();
     if node.load(super::STATE) == super::LINKED {
         let scope = node.load(super::SCOPE);
@@ -201,11 +201,12 @@ pub(crate) fn deliver_new<'m>(
     reference: u32,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
-    if partition.page().load(WAITING) == 0 && !wide::concerns_wide(section, partition) {
+    if partition.page().load(WAITING) == 0 && !multi_shape::concerns_multi_shape(section, partition)
+    {
         return Ok(Delivery::default());
     }
     if incoming.takes_room {
-        turns::require_turn(store, section.view())?;
+        grants::require_grant(store, section.view())?;
     }
     let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
     let put = (reference, EventKind::Put.into());
@@ -223,7 +224,8 @@ pub(crate) fn deliver<'m>(
     fields: &[Field<'_>],
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    if partition.page().load(WAITING) == 0 && !wide::concerns_wide(section, partition) {
+    if partition.page().load(WAITING) == 0 && !multi_shape::concerns_multi_shape(section, partition)
+    {
         return Ok(Delivery::default());
     }
     deliver_to_some(store, section, partition, (reference, happening), fields, kinds)
@@ -240,10 +242,10 @@ fn deliver_to_some<'m>(
 ) -> Result<Delivery, Error> {
     let occasion = Occasion { is_arrival: true, bit: happening.bit() };
     let matching = matching(store, section, partition, (reference, occasion), fields, kinds)?;
-    let mut served = Served { taker: None, wakes: matching.told };
-    if let Happening::Heard(kind) = happening {
+    let mut served = Served { taker: None, wakes: matching.woken };
+    if let Happening::Published(kind) = happening {
         let event = (reference, kind);
-        hear::write_down(store, section, &matching.listeners, event, &mut served.wakes)?;
+        publish::append(store, section, &matching.listeners, event, &mut served.wakes)?;
     }
     serve_readers(store, section, partition, reference, (matching.readers, &mut served))?;
     if let Some((_, number)) = matching.taker {
@@ -252,16 +254,16 @@ fn deliver_to_some<'m>(
     Ok(Delivery::new(served))
 }
 
-/// A wait node that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
+/// A wait node that was found in a chain is in the wait queue. In a damaged one it may be one that has been served: what is taken back
 /// from it would be handed to it again, for ever.
-pub(crate) fn require_in_line(store: &Store, view: &View<'_>, number: u32) -> Result<(), Error> {
+pub(crate) fn require_queued(store: &Store, view: &View<'_>, number: u32) -> Result<(), Error> {
     if node(view, number).load(super::STATE) == super::LINKED {
         return Ok(());
     }
-    Err(store::damaged(store, "a chain of waiters leads to one that is not in line"))
+    Err(store::damaged(store, "a chain of waiters leads to one that is not in it"))
 }
 
-/// Gives a record that is in no list to the first in line to take it.
+/// Gives a record that is in no list to the first in the wait queue to take it.
 fn serve_taker<'m>(
     store: &Store,
     section: &mut Section<'m>,
@@ -270,7 +272,7 @@ fn serve_taker<'m>(
     (number, served): (u32, &mut Served),
 ) -> Result<(), Error> {
     step::beyond(section, SERVE_WORDS)?;
-    require_in_line(store, section.view(), number)?;
+    require_queued(store, section.view(), number)?;
     hand_over(store, section, partition, number, reference);
     served.taker = Some(number);
     Ok(())
@@ -286,7 +288,7 @@ fn serve_readers<'m>(
 ) -> Result<(), Error> {
     for number in readers {
         step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
-        require_in_line(store, section.view(), number)?;
+        require_queued(store, section.view(), number)?;
         let copy = copy_record(store, section, partition, reference)?;
         hand_over(store, section, partition, number, copy);
         served.wakes.push(number);
@@ -306,7 +308,7 @@ pub(crate) fn show<'m>(
     let Some(matching) = matching_filled(store, section, partition, reference, kinds)? else {
         return Ok(Delivery::default());
     };
-    let mut served = Served { taker: None, wakes: matching.told };
+    let mut served = Served { taker: None, wakes: matching.woken };
     serve_readers(store, section, partition, reference, (matching.readers, &mut served))?;
     Ok(Delivery::new(served))
 }
@@ -345,9 +347,9 @@ pub(crate) fn each_filed(
     }
 }
 
-/// Shows `found` the wait nodes of wide waiters that match and care, in a section that holds their lock and that of the partition.
+/// Shows `found` the wait nodes of multi-shape waiters that match and care, in a section that holds their lock and that of the partition.
 #[inline(always)]
-pub(crate) fn each_wide(
+pub(crate) fn each_multi_shape(
     store: &Store,
     view: &View<'_>,
     partition: Partition<'_>,
@@ -355,26 +357,26 @@ pub(crate) fn each_wide(
     cares: impl Fn(WaitNode<'_>) -> bool,
     mut found: impl FnMut(u32),
 ) {
-    for (number, node) in chain::wide(view) {
+    for (number, node) in chain::multi_shape(view) {
         if cares(node) && stored::matches(view, node, record) {
             found(number);
         }
     }
-    if chain::can_note_wide(view, partition) {
-        note_wide(store, view, partition);
+    if chain::can_note_multi_shape(view, partition) {
+        note_multi_shape(store, view, partition);
     }
 }
 
-/// Notes in a partition whether one of the wide waiters could match its tuples.
+/// Notes in a partition whether one of the multi-shape waiters could match its tuples.
 #[cold]
 #[inline(never)]
-fn note_wide(store: &Store, view: &View<'_>, partition: Partition<'_>) {
+fn note_multi_shape(store: &Store, view: &View<'_>, partition: Partition<'_>) {
     if let Some(kinds) = registry::kinds_of(store, view, partition.page().load(partition::SHAPE)) {
-        chain::note_wide(view, partition, &kinds);
+        chain::note_multi_shape(view, partition, &kinds);
     }
 }
 
-/// The wait nodes that match and care: those of the partition, and those of wide waiters.
+/// The wait nodes that match and care: those of the partition, and those of multi-shape waiters.
 fn matching<'m>(
     store: &Store,
     section: &mut Section<'m>,
@@ -391,10 +393,12 @@ fn matching<'m>(
     each_filed(store, view, partition, (record, fields), cares, |number| {
         matching.add(view, number);
     });
-    if wide::concerns_wide(section, partition) {
-        wide::enter_wide(section)?;
+    if multi_shape::concerns_multi_shape(section, partition) {
+        multi_shape::enter_multi_shape(section)?;
         let view = section.view();
-        each_wide(store, view, partition, record, cares, |number| matching.add(view, number));
+        each_multi_shape(store, view, partition, record, cares, |number| {
+            matching.add(view, number);
+        });
     }
     Ok(matching)
 }
@@ -422,7 +426,7 @@ pub(crate) fn copy_record<'m>(
 }
 
 /// Tells those who watch for such a tuple, which is there: it may be had by one of them now.
-pub(crate) fn tell_watchers<'m>(
+pub(crate) fn wake_watchers<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -432,10 +436,10 @@ pub(crate) fn tell_watchers<'m>(
     let Some(matching) = matching_filled(store, section, partition, reference, kinds)? else {
         return Ok(Delivery::default());
     };
-    Ok(Delivery::new(Served { taker: None, wakes: matching.told }))
+    Ok(Delivery::new(Served { taker: None, wakes: matching.woken }))
 }
 
-/// Gives a record that is in its lists to the first in line to take it, if anybody is, and tells those who watch. Who
+/// Gives a record that is in its lists to the first in the wait queue to take it, if anybody is, and tells those who watch. Who
 /// wants to read it has it already. It leaves the lists only if it is taken: its links must not be filled anew in a
 /// section that has found them in use (R2).
 pub(crate) fn offer<'m>(
@@ -448,7 +452,7 @@ pub(crate) fn offer<'m>(
     let Some(matching) = matching_filled(store, section, partition, reference, kinds)? else {
         return Ok(Delivery::default());
     };
-    let mut served = Served { taker: None, wakes: matching.told };
+    let mut served = Served { taker: None, wakes: matching.woken };
     if let Some((_, number)) = matching.taker {
         step::begin(section)?;
         links::unlink(section, partition, reference);
@@ -465,12 +469,13 @@ fn matching_filled<'m>(
     reference: u32,
     kinds: &[Kind],
 ) -> Result<Option<Matching>, Error> {
-    if partition.page().load(WAITING) == 0 && !wide::concerns_wide(section, partition) {
+    if partition.page().load(WAITING) == 0 && !multi_shape::concerns_multi_shape(section, partition)
+    {
         return Ok(None);
     }
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-    let occasion = Occasion { is_arrival: true, bit: Happening::Unheard.bit() };
+    let occasion = Occasion { is_arrival: true, bit: Happening::Unpublished.bit() };
     let matching = matching(store, section, partition, (reference, occasion), &fields, kinds)?;
     Ok(Some(matching))
 }
@@ -478,7 +483,7 @@ fn matching_filled<'m>(
 /// Tells those who wait for the removal of such a tuple, and those who hear of what happens with it. Called inside
 /// the section that removes it; the wake-ups follow after the section.
 #[inline]
-pub(crate) fn told_of_removal<'m>(
+pub(crate) fn publish_removal<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -488,11 +493,11 @@ pub(crate) fn told_of_removal<'m>(
     if !chain::watching_removals(section, partition) {
         return Ok(Delivery::default());
     }
-    tell_of_removal(store, section, partition, (reference, kind), kinds)
+    publish_removal_to(store, section, partition, (reference, kind), kinds)
 }
 
 #[cold]
-fn tell_of_removal<'m>(
+fn publish_removal_to<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -503,10 +508,10 @@ fn tell_of_removal<'m>(
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
     let occasion = Occasion { is_arrival: false, bit: Happening::from(kind).bit() };
     let matching = matching(store, section, partition, (reference, occasion), &fields, kinds)?;
-    let mut wakes = matching.told;
-    if section.holds(head::WIDE_SCOPE) {
-        wakes.extend(turns::give_turn(section.view()));
+    let mut wakes = matching.woken;
+    if section.holds(head::MULTI_SHAPE_SCOPE) {
+        wakes.extend(grants::grant(section.view()));
     }
-    hear::write_down(store, section, &matching.listeners, (reference, kind), &mut wakes)?;
+    publish::append(store, section, &matching.listeners, (reference, kind), &mut wakes)?;
     Ok(Delivery::new(Served { taker: None, wakes }))
 }

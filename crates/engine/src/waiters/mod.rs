@@ -2,7 +2,7 @@
 //!
 //! A blocked caller owns a *wait node*. If its template selects one shape, it is linked into that shape's partition. It
 //! stands in a table by the mask and tag of the template's actual fields, so that a put looks only at wait nodes that could
-//! match. The wait node of any other template stands in the list of *wide* waiters. A put that finds a waiter stores the
+//! match. The wait node of any other template stands in the list of *multi-shape* waiters. A put that finds a waiter stores the
 //! tuple's reference in the wait node, in the section that stores the tuple. It never links the tuple anywhere else; after
 //! the section it wakes the waiter if that sleeps.
 //!
@@ -20,21 +20,21 @@
 //! | 56 | link of the free list |
 //! | 60 | wait node whose owner is woken instead, 0 for this one; bit 31: it is a notifier ([`crate::operations::wait::notifier`]) |
 //! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::waiters::events`]) |
-//! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
+//! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`hand_off`]; two words each) |
 //! | 88.. | the template, or the granule of the extents that hold it |
 //! | 192 | signal: awake, asleep, or something happened. A futex; written without the log. In a line of its own: who waits looks at it all the time, and must not take the other lines from who serves it |
 
 pub(crate) mod chain;
 pub(crate) mod deliver;
 pub(crate) mod events;
-pub(crate) mod keep;
+pub(crate) mod grants;
+pub(crate) mod hand_off;
 pub(crate) mod nodes;
-pub(crate) mod patience;
 pub(crate) mod spin;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
-pub(crate) mod turns;
+pub(crate) mod timer_leader;
 pub(crate) mod wake;
 
 use std::time::Duration;
@@ -61,8 +61,8 @@ pub(crate) const TEMPLATE_BYTES: usize = 52;
 pub(crate) const FREE_NEXT: usize = 56;
 pub(crate) const WAKES: usize = 60;
 pub(crate) const RING: usize = 64;
-pub(crate) const HEARS: usize = 68;
-pub(crate) const PATIENCE_MS: usize = 72;
+pub(crate) const EVENT_KINDS: usize = 68;
+pub(crate) const HAND_OFF_MS: usize = 72;
 pub(crate) const PICK_UP_MS: usize = 80;
 pub(crate) const TEMPLATE: usize = 88;
 /// Bytes of a template that fit into the wait node.

@@ -3,7 +3,7 @@
 use tupelo_shm::{Section, Span, View, headroom};
 
 use super::{
-    FREE, FREE_NEXT, OWNED, OWNER, PATIENCE_MS, PICK_UP_MS, RECORD, RING, SCOPE, SIGNAL, STATE,
+    FREE, FREE_NEXT, HAND_OFF_MS, OWNED, OWNER, PICK_UP_MS, RECORD, RING, SCOPE, SIGNAL, STATE,
     WAKES, WaitNode, node,
 };
 use crate::base::error::Error;
@@ -33,8 +33,8 @@ fn lacks_page(view: &View<'_>) -> bool {
 }
 
 /// The wait node that is at hand, cleared for its next use.
-pub(crate) fn spare_node(store: &Store) -> Option<u32> {
-    let number = store.spare_node.take()?;
+pub(crate) fn cached_node(store: &Store) -> Option<u32> {
+    let number = store.cached_node.take()?;
     clear(node(&store.memory.view(), number));
     Some(number)
 }
@@ -88,7 +88,7 @@ fn add_node(store: &Store, section: &mut Section<'_>) -> Result<u32, Error> {
 
 /// Gives a wait node of this process back, or keeps it for its next wait. It is linked nowhere and holds no record.
 pub(crate) fn release_node(store: &Store, number: u32) -> Result<(), Error> {
-    if store.spare_node.keep(number) { Ok(()) } else { free_node(store, number) }
+    if store.cached_node.keep(number) { Ok(()) } else { free_node(store, number) }
 }
 
 /// Gives a wait node back that is linked nowhere and holds no record.
@@ -111,13 +111,13 @@ fn clear(node: WaitNode<'_>) {
     node.init(WAKES, 0);
     node.init(SCOPE, 0);
     node.init(RING, 0);
-    node.init64(PATIENCE_MS, 0);
+    node.init64(HAND_OFF_MS, 0);
     node.init64(PICK_UP_MS, 0);
 }
 
 /// Gives back the wait node that the process keeps at hand.
-pub(crate) fn free_spare(store: &Store) {
-    if let Some(number) = store.spare_node.take() {
+pub(crate) fn free_cached(store: &Store) {
+    if let Some(number) = store.cached_node.take() {
         // A failure means that the space is damaged or stalled. The wait node is free when this process ends.
         let _ = free_node(store, number);
     }

@@ -13,7 +13,7 @@ use crate::{Engine, Waiter, testing};
 const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 
-fn in_line(engine: &Arc<Engine>, patterns: &[PatternRef<'_>], want: Want) -> Waiter {
+fn queued(engine: &Arc<Engine>, patterns: &[PatternRef<'_>], want: Want) -> Waiter {
     engine.waiter(&[TemplateRef::new(patterns)], want).unwrap()
 }
 
@@ -28,21 +28,21 @@ fn a_put_wakes_one_taker_and_the_readers_that_match_and_nobody_else_t4() {
     let engine = Arc::new(testing::engine(8 << 20));
     let key = |number| [PatternRef::Actual(Field::Int(number)), INT];
     let waiters = [
-        in_line(&engine, &key(1), Want::Take),
-        in_line(&engine, &[INT, INT], Want::Take),
-        in_line(&engine, &key(2), Want::Read),
-        in_line(&engine, &key(1), Want::Read),
-        in_line(&engine, &[INT, INT], Want::Read),
-        in_line(&engine, &[ANY, INT], Want::Read),
-        in_line(&engine, &[ANY, INT], Want::Take),
-        in_line(&engine, &[ANY, ANY], Want::Take),
-        in_line(&engine, &[ANY, ANY, ANY], Want::Read),
+        queued(&engine, &key(1), Want::Take),
+        queued(&engine, &[INT, INT], Want::Take),
+        queued(&engine, &key(2), Want::Read),
+        queued(&engine, &key(1), Want::Read),
+        queued(&engine, &[INT, INT], Want::Read),
+        queued(&engine, &[ANY, INT], Want::Read),
+        queued(&engine, &[ANY, INT], Want::Take),
+        queued(&engine, &[ANY, ANY], Want::Take),
+        queued(&engine, &[ANY, ANY, ANY], Want::Read),
     ];
     assert_eq!(woken(&waiters), [], "nobody is served yet");
     let put = |first, second| engine.put(&[Field::Int(first), Field::Int(second)]).unwrap();
     put(1, 1);
     assert_eq!(woken(&waiters), [0, 3, 4, 5]);
-    // The readers have what they waited for; of the takers the next in line is woken.
+    // The readers have what they waited for; of the takers the next in the wait queue is woken.
     for taker in [1, 6, 7] {
         put(3, 3);
         assert_eq!(woken(&waiters), [taker]);

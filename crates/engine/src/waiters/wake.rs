@@ -34,7 +34,7 @@ pub(crate) fn address(store: &Store, number: u64) -> Result<SocketAddr, Error> {
 }
 
 /// Tells the owner of a wait node to look: it, or its notifier.
-pub(crate) fn tell(store: &Store, number: u32) {
+pub(crate) fn notify(store: &Store, number: u32) {
     let view = store.memory.view();
     // Pairs with the fence in `Notifier::add`: it sees what was done, or we see whom to tell.
     fence(Ordering::SeqCst);
@@ -43,8 +43,8 @@ pub(crate) fn tell(store: &Store, number: u32) {
         let (word, bit) = place_of(number);
         raised(&view, word).fetch_or(bit, Ordering::Release);
     }
-    let told = if named == 0 { number } else { named & !IS_NOTIFIER };
-    let node = node(&view, told);
+    let woken = if named == 0 { number } else { named & !IS_NOTIFIER };
+    let node = node(&view, woken);
     if signal::raise(node.word(SIGNAL)) {
         ring(store, node.load64(TICKET));
     }

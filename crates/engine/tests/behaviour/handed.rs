@@ -25,7 +25,7 @@ fn claimant(engine: &Arc<Engine>, patterns: &[PatternRef<'_>], ttl: Duration) ->
 /// A field of whatever kind.
 const WHATEVER: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 
-/// Templates of a waiter in line at one shape, of a wide one, and of one that looks itself.
+/// Templates of a waiter in the wait queue at one shape, of a multi-shape one, and of one that looks itself.
 fn kinds_of_line(test: impl Fn(&[TemplateRef<'_>])) {
     test(&[TemplateRef::new(&any_job())]);
     test(&[TemplateRef::new(&[WHATEVER, WHATEVER])]);
@@ -54,7 +54,7 @@ fn what_is_not_picked_up_goes_to_the_next_in_line_k2_t3() {
         assert_eq!(next.finish(number).unwrap(), 1);
         engine.check().unwrap();
         assert_eq!(engine.check().unwrap().held(), 0);
-        // The slow one is in line again, when it goes on.
+        // The slow one is in the wait queue again, when it goes on.
         assert!(!slow.wait(Some(Duration::ZERO)).unwrap());
         engine.check().unwrap();
         engine.put(&job(2)).unwrap();

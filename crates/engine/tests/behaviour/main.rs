@@ -6,7 +6,6 @@ mod come_and_go;
 mod conditions;
 mod full_back;
 mod handed;
-mod keepers;
 mod large_reads;
 mod limited;
 mod notifiers;
@@ -14,6 +13,7 @@ mod refusable;
 mod scan;
 #[path = "../support/mod.rs"]
 mod support;
+mod timer_leaders;
 mod waiters_max;
 
 /// Spaces of this program have no journal.

@@ -19,17 +19,17 @@ fn a_notifier_tells_which_of_a_thousand_waiters_has_its_tuple_t4() {
     let mut waiters = std::collections::BTreeMap::new();
     for key in 0..1_000 {
         let waiter = waiter(&engine, &this_job(key));
-        let told = notifier.add(&waiter);
-        assert!(waiters.insert(told, (key, waiter)).is_none());
+        let ready = notifier.add(&waiter);
+        assert!(waiters.insert(ready, (key, waiter)).is_none());
     }
     assert!(notifier.drain().is_empty() && notifier.listen(), "nothing has happened yet");
     thread::scope(|scope| {
         scope.spawn(|| (0..1_000).rev().step_by(7).for_each(|key| engine.put(&job(key)).unwrap()));
         let mut taken = 0;
         while taken < 143 {
-            for told in next_ready(&notifier) {
-                let (key, waiter) = waiters.remove(&told).unwrap();
-                notifier.remove(told);
+            for ready in next_ready(&notifier) {
+                let (key, waiter) = waiters.remove(&ready).unwrap();
+                notifier.remove(ready);
                 let Outcome::Done(found) = waiter.finish_now(number).unwrap() else {
                     panic!("{key} was told in vain")
                 };
@@ -49,9 +49,9 @@ fn what_was_there_before_rings_at_once_t3() {
     engine.put(&job(1)).unwrap();
     let notifier = engine.notifier().unwrap();
     let waiter = waiter(&engine, &any_job());
-    let told = notifier.add(&waiter);
+    let ready = notifier.add(&waiter);
     assert!(!notifier.listen(), "it has happened already");
-    assert_eq!(notifier.drain(), [told]);
+    assert_eq!(notifier.drain(), [ready]);
     let Outcome::Done(found) = waiter.finish_now(number).unwrap() else { panic!("it is there") };
     assert_eq!(found, 1);
 }
@@ -81,11 +81,11 @@ fn what_a_watch_was_told_before_it_had_a_notifier_rings_once_t6() {
     let terms = SubscribeTerms::new([EventKind::Put], 4);
     let events = engine.subscribe(&[TemplateRef::new(&any_job())], &terms).unwrap();
     engine.put(&job(1)).unwrap();
-    let told = [notifier.add(&watch), notifier.add(events.waiter())];
-    assert_eq!(notifier.drain(), told);
+    let numbers = [notifier.add(&watch), notifier.add(events.waiter())];
+    assert_eq!(notifier.drain(), numbers);
     // An event loop that waits again adds them again.
-    assert_eq!([notifier.add(&watch), notifier.add(events.waiter())], told);
-    assert_eq!(notifier.drain(), [told[1]], "the event still waits");
+    assert_eq!([notifier.add(&watch), notifier.add(events.waiter())], numbers);
+    assert_eq!(notifier.drain(), [numbers[1]], "the event still waits");
     assert!(events.try_next(|_| Ok::<_, tupelo_engine::Error>(())).unwrap().is_some());
     notifier.add(events.waiter());
     assert!(notifier.listen(), "nothing has happened since");
@@ -107,9 +107,9 @@ fn the_owner_of_a_notifier_keeps_the_time_t6() {
     let engine = engine(16 << 20);
     let notifier = engine.notifier().unwrap();
     let waiter = waiter(&engine, &any_job());
-    let told = notifier.add(&waiter);
+    let ready = notifier.add(&waiter);
     let terms = LeaseTerms { lease: None, after: Some(Duration::from_millis(10)) };
     engine.put_leased(&job(1), &terms).unwrap();
     assert!(notifier.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
-    assert_eq!(next_ready(&notifier), [told]);
+    assert_eq!(next_ready(&notifier), [ready]);
 }

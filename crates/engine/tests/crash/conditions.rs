@@ -9,7 +9,7 @@ use tupelo_engine::{Engine, Order, Want};
 use tupelo_tuple::{Condition, KindSet, PatternRef, TemplateRef};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
-/// Narrow templates wait in the partition of their shape, wide ones in the line of those.
+/// Narrow templates wait in the partition of their shape, multi-shape ones in the line of those.
 const TEMPLATES: [[PatternRef<'static>; 2]; 2] = [[INT, INT], [ANY, ANY]];
 
 /// A space with three tuples, and a condition that the second of them fulfils.
@@ -94,7 +94,7 @@ fn a_waiter_gets_what_a_killed_put_has_stored_or_nothing_o3_t6() {
         kill_everywhere(&engine, script, |found, ended| {
             let is_there = found.tuples.contains(&"6,9".to_owned());
             assert!(is_there || !ended);
-            // Who judges is a fork of the process that got in line.
+            // Who judges is a fork of the process that joined the wait queue.
             let waiter = waiter.take().unwrap();
             assert_eq!(waiter.wait(Some(Duration::ZERO)).unwrap(), is_there);
             if is_there {

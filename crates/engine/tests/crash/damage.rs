@@ -279,7 +279,7 @@ fn size(tuple: TupleView<'_>) -> Result<usize, Error> {
     Ok(tuple.fields().map(|field| format!("{field:?}").len()).sum())
 }
 
-/// Gets in line, and picks up what is there.
+/// Joins the wait queue, and picks up what is there.
 fn wait(engine: &Arc<Engine>, template: &[PatternRef<'_>], want: Want) -> Result<(), Error> {
     let waiter = engine.waiter(&[TemplateRef::new(template)], want)?;
     if waiter.wait(Some(Duration::ZERO))? && matches!(want, Want::Take | Want::Read) {

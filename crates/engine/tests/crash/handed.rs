@@ -1,4 +1,4 @@
-//! What was handed over and not picked up in time goes on, and who lost it gets in line again, whoever dies over it at
+//! What was handed over and not picked up in time goes on, and who lost it joins the wait queue again, whoever dies over it at
 //! whichever instruction (rules C1, K2, T3).
 
 use std::cell::RefCell;

@@ -108,7 +108,7 @@ const OPERATIONS: &[AtOnce] = &[
         let alternatives = [[int(3), INT], [text("a"), int(91)]];
         waiting(engine, &alternatives.each_ref().map(|one| TemplateRef::new(one)), Want::Read)
     }),
-    ("get in line, and leave it", |engine| {
+    ("join the wait queue, and leave it", |engine| {
         let patterns = [int(3), INT];
         let waiter = engine.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
         waiter.give_up().unwrap();

@@ -257,9 +257,9 @@ const SUBSCRIPTIONS: &[Prepared] = &[
     ("hear", |engine| {
         let subscription = subscribe(engine, &[int(1), INT]);
         Box::new(move || {
-            let told = subscription.try_next(|event| value(event.tuple)).unwrap();
+            let event = subscription.try_next(|event| value(event.tuple)).unwrap();
             forget(subscription);
-            told.unwrap_or(NOTHING)
+            event.unwrap_or(NOTHING)
         })
     }),
 ];
@@ -481,10 +481,10 @@ fn happen_one_after_the_other(operations: &[Prepared], others: &[&str]) {
     for (number, names) in pairs.iter().enumerate() {
         // Who is heard takes another way: both are gone, in turn where not all are.
         let ways = if thorough() { vec![false, true] } else { vec![number % 2 == 1] };
-        for is_heard in ways {
+        for is_published in ways {
             let engine = filled();
             let any = PatternRef::Kinds(KindSet::ALL);
-            let listener = is_heard.then(|| subscribe(&engine, &[any, INT]));
+            let listener = is_published.then(|| subscribe(&engine, &[any, INT]));
             let both = Both::new(&engine, names.map(operation)).heard_by(listener.as_ref());
             match both.run() {
                 Ok(summary) => interruptions += summary.interruptions,

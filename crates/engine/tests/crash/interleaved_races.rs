@@ -123,7 +123,10 @@ fn who_leaves_the_line_has_what_it_was_handed() {
         seen[1].fetch_add(count(got, 1), Ordering::SeqCst);
     });
     assert!(summary.interruptions > POINTS / 2, "{summary:?}");
-    assert!(count(seen, 0) > 0 && count(seen, 1) > 0, "it is in line for a part of the way");
+    assert!(
+        count(seen, 0) > 0 && count(seen, 1) > 0,
+        "it is in the wait queue for a part of the way"
+    );
 }
 
 /// Who lets leases end lets the lock go between two that somebody hears of. A claim that begins there ends in time (L4, K2).

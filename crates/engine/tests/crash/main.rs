@@ -12,7 +12,6 @@ mod interleaved;
 mod interleaved_held;
 mod interleaved_races;
 mod journal;
-mod keepers;
 mod leases_many;
 mod memory;
 mod notifiers;
@@ -22,6 +21,7 @@ mod room;
 mod shared;
 #[path = "../support/mod.rs"]
 mod support;
+mod timer_leaders;
 mod torture;
 mod transactions;
 mod transfer;

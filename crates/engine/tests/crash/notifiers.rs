@@ -14,9 +14,9 @@ fn a_notifier_is_rung_from_another_process_and_its_waiters_go_with_their_own_l5(
     let notifier = engine.notifier().unwrap();
     let template = [int(1), INT];
     let waiter = engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
-    let told = notifier.add(&waiter);
+    let number = notifier.add(&waiter);
     let putter = tupelo_crashtest::fork(|| put(&engine, 1, 7));
-    assert_eq!(next_ready(&notifier), [told]);
+    assert_eq!(next_ready(&notifier), [number]);
     assert_eq!(putter.wait(), tupelo_crashtest::Exit::Done);
     drop((waiter, notifier));
     let dying = tupelo_crashtest::fork(|| {
@@ -47,8 +47,8 @@ fn a_last_look_finds_what_the_dead_held_also_if_somebody_has_swept_just_now_l5()
     });
     dying.wait();
     let waiter = engine.waiter(&template, Want::Take).unwrap();
-    let told = notifier.add(&waiter);
-    assert_eq!(notifier.last_look().unwrap(), [told]);
+    let number = notifier.add(&waiter);
+    assert_eq!(notifier.last_look().unwrap(), [number]);
     let Outcome::Done(found) = waiter.finish_now(shown).unwrap() else { panic!("it is there") };
     assert_eq!(found, "1,7");
     drop(notifier);

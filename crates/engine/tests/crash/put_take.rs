@@ -66,7 +66,7 @@ fn left_by_deaths(
     let script = Script::new(come, |engine| script(engine));
     let every = Experiment::new(region(engine));
     let every = every.with_stride(if thorough() { 1 } else { stride });
-    [every, Experiment::new(region(engine)).told_apart()].map(|experiment| {
+    [every, Experiment::new(region(engine)).with_named_deaths()].map(|experiment| {
         let seen = shared_words(PLACES);
         let summary = experiment.kill_at_every_instruction(&script, |_| {
             let mut hasher = DefaultHasher::new();

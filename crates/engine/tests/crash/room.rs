@@ -59,7 +59,7 @@ fn who_dies_in_line_for_room_leaves_the_line_whole() {
     let (first, third) = (engine.room().unwrap(), engine.room().unwrap());
     let script = |engine: &Arc<Engine>| {
         let room = engine.room().unwrap();
-        assert!(room.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).is_err());
+        assert!(room.with_grant(|| engine.put(&[Field::Int(3), Field::Int(3)])).is_err());
         drop(room);
     };
     kill_everywhere(&engine, script, |tuples, _| {
@@ -67,7 +67,7 @@ fn who_dies_in_line_for_room_leaves_the_line_whole() {
         assert_eq!(engine.stat().unwrap().waiting_for_room, 2);
         assert!(take(&engine, &[INT, INT]).is_some());
         assert!(first.wait(FORGOTTEN).unwrap());
-        first.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).unwrap();
+        first.with_grant(|| engine.put(&[Field::Int(3), Field::Int(3)])).unwrap();
     });
     drop((first, third));
     assert_eq!(engine.stat().unwrap().waiters, 0);
@@ -83,7 +83,7 @@ fn a_removal_that_is_killed_wakes_who_waits_for_room_or_has_not_happened() {
         if tuples == ["2,2"] {
             // Told, or after a slice of its sleep.
             assert!(room.wait(FORGOTTEN).unwrap());
-            room.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).unwrap();
+            room.with_grant(|| engine.put(&[Field::Int(3), Field::Int(3)])).unwrap();
         } else {
             assert_eq!(tuples, ["1,1", "2,2"]);
         }
@@ -144,13 +144,13 @@ fn what_one_takes_that_is_killed_over_it_is_no_room_until_it_is_certain_b1_c1() 
 }
 
 /// Runs `act` with a process that has just been told that there is room for it, before another.
-fn first_in_line(act: impl FnOnce(&Arc<Engine>, tupelo_crashtest::Child)) {
+fn first_queued(act: impl FnOnce(&Arc<Engine>, tupelo_crashtest::Child)) {
     let engine = full(WhenFull::Error);
-    let told = shared_words(1);
+    let has_looked = shared_words(1);
     let first = fork(|| {
         let room = engine.room().unwrap();
         room.wait(None).unwrap();
-        told[0].store(1, std::sync::atomic::Ordering::SeqCst);
+        has_looked[0].store(1, std::sync::atomic::Ordering::SeqCst);
         loop {
             std::thread::park();
         }
@@ -161,12 +161,12 @@ fn first_in_line(act: impl FnOnce(&Arc<Engine>, tupelo_crashtest::Child)) {
     let second = engine.room().unwrap();
     assert!(!second.wait(NOW).unwrap());
     assert!(take(&engine, &[INT, INT]).is_some());
-    while told[0].load(std::sync::atomic::Ordering::SeqCst) == 0 {
+    while has_looked[0].load(std::sync::atomic::Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
     act(&engine, first);
     // Until its turn comes, or the other's has run out.
-    while second.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).is_err() {
+    while second.with_grant(|| engine.put(&[Field::Int(3), Field::Int(3)])).is_err() {
         second.wait(FORGOTTEN).unwrap();
     }
     drop(second);
@@ -175,7 +175,7 @@ fn first_in_line(act: impl FnOnce(&Arc<Engine>, tupelo_crashtest::Child)) {
 
 #[test]
 fn the_turn_of_who_is_killed_goes_to_the_next() {
-    first_in_line(|engine, first| {
+    first_queued(|engine, first| {
         first.kill();
         engine.sweep().unwrap();
         assert_eq!(engine.stat().unwrap().waiting_for_room, 1);
@@ -185,7 +185,7 @@ fn the_turn_of_who_is_killed_goes_to_the_next() {
 #[test]
 fn the_turn_of_who_is_stopped_runs_out() {
     let mut stopped = None;
-    first_in_line(|_, first| {
+    first_queued(|_, first| {
         first.signal(19);
         stopped = Some(first);
     });

@@ -23,13 +23,13 @@ fn waiter(
     RefCell::new(Some(engine.waiter(&[TemplateRef::new(patterns)], want).unwrap()))
 }
 
-/// What the waiter got, if anything; it leaves the line.
+/// What the waiter got, if anything; it leaves the wait queue.
 fn result(waiter: &RefCell<Option<Waiter>>) -> Option<String> {
     let waiter = waiter.take().unwrap();
     if waiter.wait(Some(Duration::ZERO)).unwrap() {
         return Some(waiter.finish(shown).unwrap());
     }
-    // Who judges is a fork of the process that got in line.
+    // Who judges is a fork of the process that joined the wait queue.
     waiter.give_up().unwrap();
     None
 }
@@ -71,7 +71,7 @@ fn a_put_serves_readers_and_the_first_taker_together_or_nobody() {
     let engine = space(8 << 20);
     put(&engine, 6, 6);
     assert!(take(&engine, &[INT, INT]).is_some());
-    let in_line = [
+    let queued = [
         waiter(&engine, &[int(5), INT], Want::Read),
         waiter(&engine, &[ANY, ANY], Want::Take),
         waiter(&engine, &[INT, int(1)], Want::Take),
@@ -80,11 +80,11 @@ fn a_put_serves_readers_and_the_first_taker_together_or_nobody() {
     let script = |engine: &Arc<Engine>| put(engine, 5, 1);
     kill_everywhere(&engine, script, |found, ended| {
         assert_eq!(found.tuples, Vec::<String>::new());
-        let got = in_line.each_ref().map(|waiter| result(waiter).is_some());
+        let got = queued.each_ref().map(|waiter| result(waiter).is_some());
         // Of the takers the one that came first.
         assert!(got == [true, true, false, true] || (!ended && got == [false; 4]), "{got:?}");
     });
-    drop(in_line);
+    drop(queued);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_waiter_that_dies_leaves_no_trace() {
             let engine = space(8 << 20);
             put(&engine, 6, 6);
             let legal = [vec!["6,6".to_owned()]];
-            // Gets in line, and out again.
+            // Joins the wait queue, and out again.
             let script = |engine: &Arc<Engine>| {
                 drop(engine.waiter(&[TemplateRef::new(&patterns)], want).unwrap());
             };
@@ -110,7 +110,7 @@ fn who_takes_or_gets_in_line_takes_or_leaves_no_trace() {
     let engine = space(8 << 20);
     put(&engine, 6, 6);
     let script = |engine: &Arc<Engine>| {
-        // From now on a wait node is at hand, so that looking and getting in line are one step.
+        // From now on a wait node is at hand, so that looking and joining the wait queue are one step.
         drop(engine.waiter(&[TemplateRef::new(&[int(5), INT])], Want::Take).unwrap());
         let template = [int(7), INT];
         let outcome = engine.take_or_wait(&[TemplateRef::new(&template)], Order::Fifo, shown);
@@ -219,7 +219,7 @@ fn with_a_dead_one() -> Arc<Engine> {
     let dying = fork(|| {
         let narrow = engine.waiter(&[TemplateRef::new(&[int(5), INT])], Want::Take).unwrap();
         let copy = engine.waiter(&[TemplateRef::new(&[int(5), INT])], Want::Read).unwrap();
-        let in_line = engine.waiter(&[TemplateRef::new(&[int(7), INT])], Want::Take).unwrap();
+        let queued = engine.waiter(&[TemplateRef::new(&[int(7), INT])], Want::Take).unwrap();
         let wide = engine.waiter(&[TemplateRef::new(&[ANY, STR])], Want::Take).unwrap();
         let key = "k".repeat(300);
         let long = engine.waiter(&[TemplateRef::new(&[text(&key), ANY])], Want::Read).unwrap();
@@ -232,7 +232,7 @@ fn with_a_dead_one() -> Arc<Engine> {
                 Ok::<(), tupelo_engine::Error>(())
             })
         });
-        drop((narrow, copy, in_line, wide, long, picked_up));
+        drop((narrow, copy, queued, wide, long, picked_up));
     });
     let ended = dying.wait();
     assert_eq!(ended, tupelo_crashtest::Exit::Killed(6), "{ended:?}");
@@ -280,13 +280,13 @@ fn a_hand_over_a_take_and_a_put_survive_the_death_of_the_recoverer_too() {
     kill_twice(&engine, script, |engine| assert!(take(engine, &[int(8), INT]).is_none()), judge);
 }
 
-/// All that can be in line for one put, narrow and wide, copies and the tuple itself.
+/// All that can be in the wait queue for one put, narrow and multi-shape, copies and the tuple itself.
 #[test]
 fn serving_all_who_are_in_line_survives_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
     put(&engine, 6, 6);
     assert!(take(&engine, &[INT, INT]).is_some());
-    let in_line = [
+    let queued = [
         waiter(&engine, &[int(5), INT], Want::Read),
         waiter(&engine, &[int(5), INT], Want::Take),
         waiter(&engine, &[ANY, int(1)], Want::Read),
@@ -295,7 +295,7 @@ fn serving_all_who_are_in_line_survives_the_death_of_the_recoverer_too() {
     ];
     let judge = |found: Found, ended: bool| {
         assert_eq!(found.tuples, Vec::<String>::new());
-        let got = in_line.each_ref().map(|waiter| result(waiter).is_some());
+        let got = queued.each_ref().map(|waiter| result(waiter).is_some());
         let all = [true, true, true, false, false];
         assert!(got == all || (!ended && got == [false; 5]), "{got:?}");
     };
@@ -318,7 +318,7 @@ fn a_hand_over_in_the_shape_itself_survives_the_death_of_who_puts_next_too() {
             let got = result(&waiter);
             let (is_there, is_next_there) =
                 (found.tuples.contains(&"5,1".into()), found.tuples.contains(&"5,2".into()));
-            // The put of the recoverer serves who is still in line.
+            // The put of the recoverer serves who is still in the wait queue.
             let first = got.as_deref() == Some("5,1");
             assert!(first || got.is_none() || got.as_deref() == Some("5,2"), "got {got:?}");
             assert!(!ended || first, "who came first is served by the first");
@@ -333,7 +333,7 @@ fn a_hand_over_in_the_shape_itself_survives_the_death_of_who_puts_next_too() {
     }
 }
 
-/// Getting in line, and out of it, in the middle of others.
+/// Joining the wait queue, and out of it, in the middle of others.
 #[test]
 fn leaving_a_line_survives_the_death_of_the_recoverer_too() {
     for patterns in [[int(5), INT], [ANY, int(1)]] {

@@ -12,6 +12,7 @@ mod events;
 #[cfg(not(feature = "checked"))]
 #[path = "../behaviour/handed.rs"]
 mod handed;
+mod journalled;
 #[path = "../one_thread/leases.rs"]
 mod leases;
 #[cfg(not(feature = "checked"))]
@@ -24,11 +25,10 @@ mod random;
 mod refusable;
 #[path = "../support/mod.rs"]
 mod support;
-mod told;
 #[path = "../one_thread/transactions.rs"]
 mod transactions;
-#[path = "../one_thread/transactions_own.rs"]
-mod transactions_own;
+#[path = "../one_thread/transactions_write_set.rs"]
+mod transactions_write_set;
 
 /// Spaces of this program have a journal.
 const JOURNALLED: bool = true;

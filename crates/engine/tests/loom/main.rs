@@ -57,7 +57,7 @@ struct Space {
 
 #[derive(Default)]
 struct Locked {
-    is_in_line: bool,
+    is_queued: bool,
     tuples: Vec<u32>,
 }
 
@@ -70,10 +70,10 @@ impl Space {
         })
     }
 
-    /// Stores a tuple, or hands it to who is in line.
+    /// Stores a tuple, or hands it to who is in the wait queue.
     fn put(&self, tuple: u32) {
         let mut locked = self.locked.lock().unwrap();
-        let is_taken = std::mem::take(&mut locked.is_in_line);
+        let is_taken = std::mem::take(&mut locked.is_queued);
         if is_taken {
             self.record.store(tuple, Ordering::Relaxed);
         } else {
@@ -85,17 +85,17 @@ impl Space {
         }
     }
 
-    fn get_in_line(&self) {
+    fn join_queue(&self) {
         let mut locked = self.locked.lock().unwrap();
         match locked.tuples.pop() {
             Some(tuple) => self.record.store(tuple, Ordering::Relaxed),
-            None => locked.is_in_line = true,
+            None => locked.is_queued = true,
         }
     }
 
     /// Takes a tuple, waiting for it.
     fn take(&self) -> u32 {
-        self.get_in_line();
+        self.join_queue();
         loop {
             let tuple = self.record.load(Ordering::Relaxed);
             if tuple != 0 {
@@ -109,9 +109,9 @@ impl Space {
         }
     }
 
-    /// Leaves the line. Returns what was handed over until then.
+    /// Leaves the wait queue. Returns what was handed over until then.
     fn give_up(&self) -> Option<u32> {
-        self.locked.lock().unwrap().is_in_line = false;
+        self.locked.lock().unwrap().is_queued = false;
         let tuple = self.record.load(Ordering::Relaxed);
         self.record.store(0, Ordering::Relaxed);
         (tuple != 0).then_some(tuple)
@@ -184,7 +184,7 @@ fn a_signal_that_comes_late_neither_serves_nor_hides_the_next_one() {
 fn who_gives_up_has_the_tuple_or_leaves_it_to_others_t5() {
     explore(|| {
         let space = Space::new();
-        space.get_in_line();
+        space.join_queue();
         let putter = spawn({
             let space = Arc::clone(&space);
             move || space.put(7)

@@ -11,7 +11,7 @@ mod room_back;
 mod support;
 mod transactions;
 mod transactions_over;
-mod transactions_own;
+mod transactions_write_set;
 #[cfg(feature = "checked")]
 mod watched;
 

@@ -174,7 +174,7 @@ fn an_own_put_may_come_between_what_another_has_read_and_what_is_left_t2_x3() {
     assert_eq!(read(&mut other, &this_job(9)), Some(9));
     assert_eq!(read(&mut transaction, &this_job(7)), Some(7));
     transaction.put(0, &job(8)).unwrap();
-    assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(8), "9 is passed over, 7 beaten");
+    assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(8), "9 is passed over, 7 preceded");
     assert_eq!(try_take(&engine, &any_job()), None, "7 is locked still");
     assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(7));
     transaction.abort().unwrap();
@@ -467,7 +467,7 @@ fn a_commit_takes_the_room_of_what_it_consumes_and_nobody_elses_b1() {
     assert_eq!(try_take(&engine, &this_job(2)), Some(2), "which is room for who waits");
     transaction.put(0, &job(3)).unwrap();
     transaction.commit().unwrap();
-    room.in_turn(|| engine.put(&job(5))).unwrap();
+    room.with_grant(|| engine.put(&job(5))).unwrap();
     assert_eq!(contents(&engine), [3, 5]);
 }
 
@@ -557,7 +557,7 @@ fn a_commit_that_begins_anew_leaves_an_index_as_it_was_c2() {
     for read_first in 0..24 {
         let mut transaction = begin(own);
         assert_eq!(read(&mut transaction, &this_job(read_first)), Some(read_first));
-        // In line for what the transaction has read: it leaves its place as that ends.
+        // In the wait queue for what the transaction has read: it leaves its place as that ends.
         let patterns = this_job(read_first);
         let waiter = own.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
         let first = 1_000 * (read_first + 1);

@@ -54,7 +54,7 @@ pub(crate) fn value(tuple: TupleView<'_>) -> Result<i64, Error> {
     }
 }
 
-/// Gets in line and picks up what is there by then; stays in line if it is nothing.
+/// Joins the wait queue and picks up what is there by then; stays in the wait queue if it is nothing.
 pub(crate) fn waiting(engine: &Arc<Engine>, template: &[TemplateRef<'_>], want: Want) -> i64 {
     let waiter = engine.waiter(template, want).unwrap();
     match waiter.finish_now(value).unwrap() {
@@ -144,11 +144,11 @@ impl<'e> Both<'e> {
         });
         let untouched = (Vec::new(), [0; 3], 0, 0);
         let shapes: Vec<_> = shapes.filter(|shape| *shape != untouched).collect();
-        let told = stat.subscriptions.iter().map(|one| (one.events, one.waiting));
-        let told: Vec<_> = told.collect();
+        let events = stat.subscriptions.iter().map(|one| (one.events, one.waiting));
+        let events: Vec<_> = events.collect();
         let heard = self.listener.map(heard);
         format!(
-            "{} {} {:?}, {} held, {shapes:?}, told {told:?}, heard {heard:?}",
+            "{} {} {:?}, {} held, {shapes:?}, events {events:?}, heard {heard:?}",
             gave[0].cast_signed(),
             gave[1].cast_signed(),
             contents(self.engine),

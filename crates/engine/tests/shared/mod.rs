@@ -222,7 +222,7 @@ pub(crate) fn use_it(engine: &Engine) {
 
 /// An experiment on the memory of `engine`, with deaths that leave different things.
 pub(crate) fn experiment(engine: &Engine) -> Experiment {
-    Experiment::new(region(engine)).told_apart()
+    Experiment::new(region(engine)).with_named_deaths()
 }
 
 /// Makes an experiment, and makes it again while more than a few of its kills miss their instruction. If a sweep is

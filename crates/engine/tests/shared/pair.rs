@@ -47,7 +47,7 @@ impl Pair {
 
     pub(crate) fn experiment(&self) -> Experiment {
         let experiment = Experiment::new(region(&self.from)).with_region(region(&self.into));
-        experiment.told_apart()
+        experiment.with_named_deaths()
     }
 
     /// A process that uses both spaces, and then does what is asked.

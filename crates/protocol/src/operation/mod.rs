@@ -40,7 +40,7 @@ pub enum Operation<'a> {
         order: Order,
         /// How many.
         amount: Amount,
-        /// Whether to get in line if there is none. For one match alone.
+        /// Whether to join the wait queue if there is none. For one match alone.
         waits: bool,
         /// What matches.
         template: TemplateBytes<'a>,
@@ -53,7 +53,7 @@ pub enum Operation<'a> {
         ttl: Duration,
         /// After so many attempts that failed the tuple is dead (rule K5); `None`: never.
         attempts_max: Option<u32>,
-        /// Whether to get in line if there is none.
+        /// Whether to join the wait queue if there is none.
         waits: bool,
         /// What matches.
         template: TemplateBytes<'a>,
@@ -83,8 +83,8 @@ pub enum Operation<'a> {
         /// What happens.
         on: Watched,
     },
-    /// Gets in line for room in a full space (rule B1), and is told when a put is worth trying, as a watch is. A put on this
-    /// request, or a claim that is done in its turn, may use the room that is made for it.
+    /// Joins the wait queue for room in a full space (rule B1), and is told when a put is worth trying, as a watch is. A put on this
+    /// request, or a claim that is done in its grant, may use the room that is made for it.
     Room,
     /// The tuples whose last attempt has failed (rule K5). Answered by two tuples for each: how many attempts and why they
     /// failed, and the tuple.
@@ -221,10 +221,10 @@ pub enum Term {
 /// How a claim or a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement<'a> {
-    /// It is done, or commits; in the turn of a request for [room](Operation::Room).
+    /// It is done, or commits; in the grant of a request for [room](Operation::Room).
     Done {
         /// The request.
-        turn: Option<u64>,
+        grant: Option<u64>,
     },
     /// It is aborted: the attempt has failed.
     Abort {
@@ -261,7 +261,7 @@ pub enum SpaceIds<'a> {
 pub enum Target {
     /// A space, by its number on the connection.
     Space(u32),
-    /// What a request has left open: a lease, a claim, a transaction, a place in line for room.
+    /// What a request has left open: a lease, a claim, a transaction, a place in the wait queue for room.
     Kept {
         /// The request.
         request: u64,

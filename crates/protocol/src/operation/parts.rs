@@ -109,23 +109,23 @@ pub(super) fn write_settlement(
     out: &mut Vec<u8>,
     settlement: &Settlement<'_>,
 ) -> Result<(), EncodeError> {
-    let (kind, turn, reason) = match settlement {
-        Settlement::Done { turn } => (0, *turn, None),
+    let (kind, grant, reason) = match settlement {
+        Settlement::Done { grant } => (0, *grant, None),
         Settlement::Abort { reason } => (1, None, Some(*reason)),
         Settlement::GiveBack => (2, None, None),
         Settlement::Discard => (3, None, None),
     };
     number(out, kind);
-    optional(out, turn, number);
+    optional(out, grant, number);
     optional_text(out, reason)
 }
 
 pub(super) fn read_settlement<'a>(reader: &mut Reader<'a>) -> Result<Settlement<'a>, DecodeError> {
-    let error = reader.error("an end is 0 to 3; 0 may have a turn, and 1 has a reason");
+    let error = reader.error("an end is 0 to 3; 0 may have a grant, and 1 has a reason");
     let kind = read_number(reader)?;
-    let turn = read_optional(reader, read_number)?;
-    match (kind, turn, read_optional(reader, read_text)?) {
-        (0, turn, None) => Ok(Settlement::Done { turn }),
+    let grant = read_optional(reader, read_number)?;
+    match (kind, grant, read_optional(reader, read_text)?) {
+        (0, grant, None) => Ok(Settlement::Done { grant }),
         (1, None, Some(reason)) => Ok(Settlement::Abort { reason }),
         (2, None, None) => Ok(Settlement::GiveBack),
         (3, None, None) => Ok(Settlement::Discard),

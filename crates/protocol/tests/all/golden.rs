@@ -202,7 +202,7 @@ fn term(frame: &Json) -> Term {
 
 fn settlement(frame: &Json) -> Settlement<'_> {
     match text(frame, "end") {
-        "done" => Settlement::Done { turn: optional_number(frame, "turn") },
+        "done" => Settlement::Done { grant: optional_number(frame, "grant") },
         "abort" => Settlement::Abort { reason: text(frame, "reason") },
         "give_back" => Settlement::GiveBack,
         "discard" => Settlement::Discard,

@@ -13,9 +13,9 @@ use super::{Found, Purpose, encoded, not_for};
 use crate::answers::Answer;
 use crate::hosted::Hosted;
 use crate::kept::Share;
-use crate::session::{InLine, Session};
+use crate::session::{QueuedWait, Session};
 
-/// Claims a match; if there is none and the request waits, it gets in line.
+/// Claims a match; if there is none and the request waits, it joins the wait queue.
 pub(super) fn claim(
     session: &Session,
     hosted: &Rc<Hosted>,
@@ -48,11 +48,11 @@ pub(super) fn tuples_of(claim: &Claim, tuple: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(tuples)
 }
 
-/// Does an operation on a claim; one that ends it in the `turn` of a place in line for room.
+/// Does an operation on a claim; one that ends it in the `grant` of a place in the wait queue for room.
 pub(super) fn on_claim(
     claim: &Claim,
     share: &Share,
-    turn: Option<&InLine>,
+    grant: Option<&QueuedWait>,
     operation: &Operation<'_>,
 ) -> Result<Answer, Fault> {
     match operation {
@@ -67,8 +67,8 @@ pub(super) fn on_claim(
         }
         Operation::Term(Term::Renew(Some(ttl))) => claim.extend(Some(*ttl))?,
         Operation::Term(Term::Prolong(ttl)) => claim.prolong(*ttl)?,
-        Operation::Settle(Settlement::Done { .. }) => match turn {
-            Some(line) => line.in_turn(|| claim.done())?,
+        Operation::Settle(Settlement::Done { .. }) => match grant {
+            Some(line) => line.with_grant(|| claim.done())?,
             None => claim.done()?,
         },
         Operation::Settle(Settlement::Abort { reason }) => claim.abort(reason)?,

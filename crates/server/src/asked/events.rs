@@ -16,7 +16,7 @@ use crate::session::Session;
 const EVENTS_MAX: usize = 4096;
 
 /// A subscription of a client.
-pub(crate) struct Heard {
+pub(crate) struct HostedSubscription {
     subscription: Subscription,
     hosted: Rc<Hosted>,
     /// Its number at the notifier of the space.
@@ -29,7 +29,7 @@ pub(crate) struct Heard {
     last: Last,
 }
 
-impl Drop for Heard {
+impl Drop for HostedSubscription {
     fn drop(&mut self) {
         // First: the number may be another's as soon as the subscription has gone.
         self.hosted.unregister(self.number);
@@ -45,7 +45,7 @@ fn kinds_of(bits: u32) -> Result<Vec<EventKind>, Fault> {
     Ok(all.filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, kind)| kind).collect())
 }
 
-/// What is to be heard.
+/// What is to be subscription.
 pub(super) fn terms(
     kinds: u32,
     events_max: usize,
@@ -57,27 +57,27 @@ pub(super) fn terms(
 /// Does an operation on a subscription, which the request `kept` has left open.
 pub(super) fn perform(
     session: &Session,
-    (kept, heard): (u64, &Heard),
+    (kept, subscription): (u64, &HostedSubscription),
     id: u64,
     operation: &Operation<'_>,
 ) -> Result<Option<Answer>, Fault> {
     match *operation {
-        Operation::Waiting => Ok(Some(Answer::Done(heard.subscription.waiting() as u64))),
+        Operation::Waiting => Ok(Some(Answer::Done(subscription.subscription.waiting() as u64))),
         Operation::Events { at_most } => {
-            if let Some(answer) = heard.last.of(id) {
+            if let Some(answer) = subscription.last.of(id) {
                 return Ok(Some(answer));
             }
             session.require_room()?;
-            if heard.credit.get().is_some() {
+            if subscription.credit.get().is_some() {
                 return Err(Fault::protocol("a request waits for events of this subscription"));
             }
             let at_most = at_most.clamp(1, EVENTS_MAX);
-            if let Some(events) = heard.batch(at_most)? {
+            if let Some(events) = subscription.batch(at_most)? {
                 let answer = Answer::Found(Rc::new(events));
-                heard.last.note(session, id, &answer);
+                subscription.last.note(session, id, &answer);
                 return Ok(Some(answer));
             }
-            heard.credit.set(Some((id, at_most)));
+            subscription.credit.set(Some((id, at_most)));
             session.await_events(id, kept);
             Ok(None)
         }
@@ -85,7 +85,7 @@ pub(super) fn perform(
     }
 }
 
-impl Heard {
+impl HostedSubscription {
     /// Has the session told of events of a subscription, which the request `id` leaves open.
     pub(super) fn new(
         session: &Session,

@@ -11,7 +11,7 @@ use crate::hosted::Hosted;
 use crate::kept::Held;
 use crate::session::Session;
 
-/// Takes or reads one match; if there is none and the request waits, it gets in line.
+/// Takes or reads one match; if there is none and the request waits, it joins the wait queue.
 pub(super) fn find(
     session: &Session,
     hosted: &Rc<Hosted>,

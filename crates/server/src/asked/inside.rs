@@ -104,7 +104,7 @@ fn counted(open: &Open, inside: Inside<'_>, operation: &Operation<'_>) -> Result
             with_template(template, |template| inside.count(template))?
         }
         Operation::HasRead => u64::from(inside.has_read()?),
-        Operation::Settle(Settlement::Done { turn: None }) => {
+        Operation::Settle(Settlement::Done { grant: None }) => {
             open.transaction.commit()?;
             1
         }

@@ -24,7 +24,7 @@ use crate::answers::Answer;
 use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Last};
 use crate::rights::Right;
-use crate::session::{InLine, Session};
+use crate::session::{QueuedWait, Session};
 
 /// What is held for a client is so until its connection ends; no claim or transaction is without an end of its own.
 const HELD_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -67,23 +67,25 @@ pub(crate) fn perform(
         }
         Target::Kept { request, at } => (request, at as usize),
     };
-    if let Some(line) = session.line(request) {
+    if let Some(line) = session.watching(request) {
         if !matches!(operation, Operation::Put { .. } | Operation::PutLeased { .. }) {
-            return Err(not_for(operation, "a place in line"));
+            return Err(not_for(operation, "a place in the wait queue"));
         }
-        return line.in_turn(|| in_space(session, &line.hosted, id, operation));
+        return line.with_grant(|| in_space(session, &line.hosted, id, operation));
     }
     let kept = session.kept(request)?;
     match &*kept {
         Kept::Lease(lease) => leases::on_lease(lease, operation).map(Some),
         Kept::Claim(claim, hosted, share) => {
             session.principal.narrow(&hosted.name, *operation)?;
-            let turn = turn_of(session, operation)?;
-            let answer = claims::on_claim(claim, share, turn.as_deref(), operation);
+            let grant = grant_of(session, operation)?;
+            let answer = claims::on_claim(claim, share, grant.as_deref(), operation);
             session.forget_if_ended(request, &kept);
             answer.map(Some)
         }
-        Kept::Subscription(heard) => events::perform(session, (request, heard), id, operation),
+        Kept::Subscription(subscription) => {
+            events::perform(session, (request, subscription), id, operation)
+        }
         Kept::Scan(scan, last) => {
             last.once(session, id, || looks::on_scan(scan, operation)).map(Some)
         }
@@ -95,14 +97,18 @@ pub(crate) fn perform(
     }
 }
 
-/// The place in line in whose turn a claim is done.
-fn turn_of(session: &Session, operation: &Operation<'_>) -> Result<Option<Rc<InLine>>, Fault> {
-    let Operation::Settle(Settlement::Done { turn: Some(turn) }) = operation else {
+/// The place in the wait queue in whose grant a claim is done.
+fn grant_of(session: &Session, operation: &Operation<'_>) -> Result<Option<Rc<QueuedWait>>, Fault> {
+    let Operation::Settle(Settlement::Done { grant: Some(grant) }) = operation else {
         return Ok(None);
     };
-    let line = session.line(*turn);
-    let nowhere =
-        || Fault::misuse(format!("request {turn} is not in line for room"), "get in line");
+    let line = session.watching(*grant);
+    let nowhere = || {
+        Fault::misuse(
+            format!("request {grant} is not in the wait queue for room"),
+            "join the wait queue",
+        )
+    };
     line.map(Some).ok_or_else(nowhere)
 }
 
@@ -212,7 +218,7 @@ fn wait_or_keep(
             let terms = events::terms(kinds, events_max, bytes_max)?;
             let subscription =
                 with_template(template, |template| space.subscribe(template, &terms))?;
-            Kept::Subscription(events::Heard::new(session, hosted, id, subscription))
+            Kept::Subscription(events::HostedSubscription::new(session, hosted, id, subscription))
         }
         Operation::Scan { template } => {
             Kept::Scan(RefCell::new(space.scan(&template.decode()?)?), Last::default())

@@ -190,7 +190,7 @@ impl Claim {
             let (tuples, terms) = (Tuples::of_encoding(&tuples), PutTerms::default());
             self.exchange.ask_now(&Operation::Put { tuples, terms, unless: None })?;
         }
-        let done = self.exchange.ask_now(&Operation::Settle(Settlement::Done { turn: None }));
+        let done = self.exchange.ask_now(&Operation::Settle(Settlement::Done { grant: None }));
         if done.is_err() {
             // The client may try again, with what it puts then.
             let _ = self.exchange.ask_now(&Operation::Settle(Settlement::Discard));

@@ -28,7 +28,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// The names of the kinds of events, in their order.
 const KINDS: [&str; EventKind::ALL.len()] = ["put", "take", "expire", "return"];
 
-/// What is heard.
+/// What is subscription.
 pub(super) struct Terms {
     template: Vec<u8>,
     kinds: u32,
@@ -111,11 +111,11 @@ pub(super) fn stream(
 ) -> Response<Body> {
     // One at a time: what the client does not read waits in the space, which is bounded.
     let (parts, received) = mpsc::channel(1);
-    tokio::task::spawn_local(async move { tell(&exchange, &caller, &ended, &parts).await });
+    tokio::task::spawn_local(async move { send(&exchange, &caller, &ended, &parts).await });
     answer::stream("text/event-stream", received)
 }
 
-async fn tell(
+async fn send(
     exchange: &Exchange,
     caller: &Caller,
     ended: &watch::Receiver<()>,

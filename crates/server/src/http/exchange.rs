@@ -62,7 +62,7 @@ impl Exchange {
         show: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         self.say((ASK, Target::Space(self.space)), asked)?;
-        self.hear(ASK, timeout, ended, show).await
+        self.receive(ASK, timeout, ended, show).await
     }
 
     /// As [`ask`](Self::ask), of what that has left open, and without an end.
@@ -73,7 +73,7 @@ impl Exchange {
         show: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         let id = self.say_to_kept(operation)?;
-        self.hear(id, None, ended, show).await
+        self.receive(id, None, ended, show).await
     }
 
     /// As [`ask_of_kept`](Self::ask_of_kept), for what is answered at once.
@@ -103,7 +103,7 @@ impl Exchange {
         self.send(&Request::Do { id, on, key, operation: *operation })
     }
 
-    async fn hear<R>(
+    async fn receive<R>(
         &self,
         id: u64,
         timeout: Option<Duration>,

@@ -7,8 +7,8 @@ use crate::serving::Served;
 use tupelo_model::conformance::read_folder;
 use tupelo_server::Engine;
 
-/// A case that does not hold: who is to claim what it waits for says so when it gets in line, so that the server claims it
-/// at once. Here it gets in line to take. The runner of Python does as it should.
+/// A case that does not hold: who is to claim what it waits for says so when it joins the wait queue, so that the server claims it
+/// at once. Here it joins the wait queue to take. The runner of Python does as it should.
 const NOT_HERE: &str = "a claim that waits is served as a take";
 
 fn hold(engine: Engine, scheme: &str) {

@@ -1,4 +1,4 @@
-//! What requests leave open: leases, claims, transactions, places in line for room. It ends with the connection (rule L5).
+//! What requests leave open: leases, claims, transactions, places in the wait queue for room. It ends with the connection (rule L5).
 
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ fn what_is_asked_of_nothing_that_is_open_is_refused_and_the_connection_goes_on()
     let (mut raw, space) = Raw::opened(&served);
     beside(&served).put(&fields!["job", 1]).unwrap();
     let kept = |request| Target::Kept { request, at: 0 };
-    let done = Operation::Settle(Settlement::Done { turn: None });
+    let done = Operation::Settle(Settlement::Done { grant: None });
     ask(&mut raw, 10, kept(3), done);
     assert_eq!(refusal(&mut raw), "TUP-019");
     claimed(&mut raw, 11, Target::Space(space), None);
@@ -112,8 +112,8 @@ fn what_is_asked_of_nothing_that_is_open_is_refused_and_the_connection_goes_on()
     }
     ask(&mut raw, 15, Target::Space(space), done);
     assert_eq!(refusal(&mut raw), "TUP-023");
-    let missing_turn = Operation::Settle(Settlement::Done { turn: Some(99) });
-    ask(&mut raw, 16, kept(11), missing_turn);
+    let missing_grant = Operation::Settle(Settlement::Done { grant: Some(99) });
+    ask(&mut raw, 16, kept(11), missing_grant);
     assert_eq!(refusal(&mut raw), "TUP-019");
     ask(&mut raw, 17, kept(11), done);
     assert_eq!(raw.reply(|reply| *reply == Reply::Done { id: 17, count: 1 }), Some(true));

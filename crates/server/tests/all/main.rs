@@ -6,7 +6,6 @@ mod chaos;
 #[path = "../../../space/tests/common/mod.rs"]
 mod common;
 mod conformance;
-mod heard;
 mod http;
 mod http_kept;
 mod left_open;
@@ -16,4 +15,5 @@ mod proxy;
 mod resume;
 mod rights;
 mod serving;
+mod subscribed;
 mod tls;

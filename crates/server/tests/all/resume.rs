@@ -60,7 +60,7 @@ fn a_call_that_waits_keeps_its_place_in_line_over_another_connection_t3() {
     let (space, beside) = both(&proxy, &served, "60");
     let jobs = [template!["job", Kind::Int]];
     let first = space.waiter(&jobs, Want::Take).unwrap();
-    // It is in line: what is asked behind it was answered.
+    // It is in the wait queue: what is asked behind it was answered.
     space.count(&jobs).unwrap();
     let second = beside.waiter(&jobs, Want::Take).unwrap();
     beside.count(&jobs).unwrap();

@@ -171,20 +171,20 @@ impl Child {
     fn rest(&self, how: c_int) -> Option<Rest> {
         let how = how | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
         loop {
-            let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
+            let mut found = MaybeUninit::<libc::siginfo_t>::zeroed();
             // SAFETY: `told` is a local variable of that size.
             let code = unsafe {
-                libc::waitid(libc::P_PID, self.pid.cast_unsigned(), told.as_mut_ptr(), how)
+                libc::waitid(libc::P_PID, self.pid.cast_unsigned(), found.as_mut_ptr(), how)
             };
             if code == 0 {
                 // SAFETY: zeros are valid, and the call has filled them in if there is something.
-                let told = unsafe { told.assume_init() };
-                return match told.si_code {
+                let found = unsafe { found.assume_init() };
+                return match found.si_code {
                     0 => None,
                     libc::CLD_STOPPED => Some(Rest::Stopped),
                     libc::CLD_EXITED => Some(Rest::Ended),
                     // SAFETY: of a child that a signal ended, its number is there.
-                    _ => Some(Rest::Killed(unsafe { told.si_status() })),
+                    _ => Some(Rest::Killed(unsafe { found.si_status() })),
                 };
             }
             let error = std::io::Error::last_os_error();

@@ -18,10 +18,10 @@ pub struct Script<'a, C> {
     pub(crate) script: Box<dyn Fn(&mut C) + 'a>,
 }
 
-/// Memory, and how densely to kill. Steps are instructions, unless it tells deaths apart ([`Experiment::told_apart`]).
+/// Memory, and how densely to kill. Steps are instructions, unless it tells deaths apart ([`Experiment::with_named_deaths`]).
 pub struct Experiment {
     regions: Vec<Region>,
-    tells_apart: bool,
+    names_deaths: bool,
     stride: usize,
     phase: usize,
     is_centred: bool,
@@ -84,7 +84,7 @@ impl Experiment {
         let max = usize::MAX;
         Self {
             regions: vec![region],
-            tells_apart: false,
+            names_deaths: false,
             stride: 1,
             phase: phase(),
             is_centred: false,
@@ -103,8 +103,8 @@ impl Experiment {
     ///
     /// For kills only: another process that comes between can tell more, namely what this one has read already.
     #[must_use]
-    pub fn told_apart(mut self) -> Self {
-        self.tells_apart = true;
+    pub fn with_named_deaths(mut self) -> Self {
+        self.names_deaths = true;
         self
     }
 
@@ -260,7 +260,7 @@ impl Experiment {
 
     /// Goes through a script, and notes its steps.
     fn way<C>(&self, script: &Script<'_, C>) -> Way {
-        if self.tells_apart {
+        if self.names_deaths {
             Way::Changes(Changes::record(script, &self.regions))
         } else {
             Way::Instructions(Trace::record(script))

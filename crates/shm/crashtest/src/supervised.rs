@@ -55,7 +55,7 @@ impl Supervised {
             context
         };
         let tracee = Tracee::start(prepare, &script.script);
-        tracee.tell_calls();
+        tracee.report_calls();
         let shared = regions.iter().map(|region| region.place()).collect();
         let mut process = Self { tracee, shared, list: 0, last: (0, 0), behind };
         process.watch_locks();

@@ -66,7 +66,7 @@ impl Tracee {
         let tracee = Self { child };
         let status = tracee.child.wait_status();
         let stopped = libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGTRAP;
-        assert!(stopped, "the process did not come to its script: {}", tracee.told(status));
+        assert!(stopped, "the process did not come to its script: {}", tracee.describe(status));
         tracee
     }
 
@@ -148,12 +148,12 @@ impl Tracee {
             libc::SIGTRAP => Cause::Step,
             // SAFETY: for this signal that is an address.
             libc::SIGSEGV => Cause::Fault(unsafe { why().si_addr() }.addr()),
-            _ => panic!("the script did not come to its end: {}", self.told(status)),
+            _ => panic!("the script did not come to its end: {}", self.describe(status)),
         }
     }
 
     /// From now on it stops at each call of the kernel, before and after, if it is resumed for that.
-    pub(crate) fn tell_calls(&self) {
+    pub(crate) fn report_calls(&self) {
         self.request(libc::PTRACE_SETOPTIONS, 0, c_long::from(libc::PTRACE_O_TRACESYSGOOD));
     }
 
@@ -248,7 +248,7 @@ impl Tracee {
     }
 
     /// What became of the process, for a person.
-    fn told(&self, status: c_int) -> String {
+    fn describe(&self, status: c_int) -> String {
         if libc::WIFEXITED(status) {
             self.child.panic_message()
         } else if libc::WIFSIGNALED(status) {

@@ -177,7 +177,7 @@ fn deaths_that_are_told_apart_leave_all_that_deaths_leave() {
         })
     };
     let every = run(Experiment::new(region), seen);
-    let apart = run(Experiment::new(region).told_apart(), seen_apart);
+    let apart = run(Experiment::new(region).with_named_deaths(), seen_apart);
     let found = |seen: &[AtomicU32]| {
         seen.iter().map(|count| count.load(Ordering::Relaxed) > 0).collect::<Vec<_>>()
     };
@@ -221,13 +221,15 @@ fn what_is_changed_is_told_apart_wherever_it_lies() {
         },
     );
     let seen = shared_words(4);
-    let summary = Experiment::new(region).told_apart().kill_at_every_instruction(&script, |_| {
-        // SAFETY: two pages, which nobody writes to now.
-        let bytes = unsafe { std::slice::from_raw_parts(base, 2 * PAGE) };
-        let [first, before, behind] = [0, PAGE - 1, PAGE].map(|at| bytes[at]);
-        assert_eq!(before, behind, "one instruction");
-        seen[usize::from(first != 0) + usize::from(before != 0)].fetch_add(1, Ordering::Relaxed);
-    });
+    let summary =
+        Experiment::new(region).with_named_deaths().kill_at_every_instruction(&script, |_| {
+            // SAFETY: two pages, which nobody writes to now.
+            let bytes = unsafe { std::slice::from_raw_parts(base, 2 * PAGE) };
+            let [first, before, behind] = [0, PAGE - 1, PAGE].map(|at| bytes[at]);
+            assert_eq!(before, behind, "one instruction");
+            seen[usize::from(first != 0) + usize::from(before != 0)]
+                .fetch_add(1, Ordering::Relaxed);
+        });
     let seen: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     assert_eq!((summary.missed, summary.steps), (0, 5), "the beginning and four changes");
     assert_eq!(seen, [1, 2, 3, 0], "and the end");

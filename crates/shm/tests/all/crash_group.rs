@@ -35,7 +35,7 @@ impl Bench {
     fn experiment(&self) -> Experiment {
         let [first, rest @ ..] = &self.regions[..] else { unreachable!() };
         let all = rest.iter().fold(Experiment::new(*first), |all, one| all.with_region(*one));
-        all.told_apart()
+        all.with_named_deaths()
     }
 
     /// A process that has changed all segments, and commits.

@@ -138,7 +138,7 @@ impl Drop for RemoteClaim {
     fn drop(&mut self) {
         if self.require_open().is_ok() {
             let reason = "the claim was dropped";
-            self.kept.tell(&Operation::Settle(Settlement::Abort { reason }));
+            self.kept.post(&Operation::Settle(Settlement::Abort { reason }));
         }
     }
 }

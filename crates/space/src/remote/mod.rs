@@ -143,7 +143,7 @@ impl Space {
         Ok(found.and_then(|found| found.into_iter().next()))
     }
 
-    /// Gets in line at the server, as [`Space::take_or_wait`] and [`Space::read_or_wait`]. A tuple that the server has
+    /// Joins the wait queue at the server, as [`Space::take_or_wait`] and [`Space::read_or_wait`]. A tuple that the server has
     /// already comes to the waiter: no question is asked first.
     #[cold]
     #[inline(never)]

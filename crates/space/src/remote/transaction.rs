@@ -93,7 +93,7 @@ impl RemoteTransaction {
     }
 
     pub(crate) fn commit(&self) -> Result<(), Error> {
-        self.settle(Settlement::Done { turn: None })?;
+        self.settle(Settlement::Done { grant: None })?;
         self.was_committed.store(true, Atomic::Relaxed);
         Ok(())
     }
@@ -177,7 +177,7 @@ impl RemoteInside<'_> {
         }
     }
 
-    /// Gets in line to take a match, or watches for one to be put or given back.
+    /// Joins the wait queue to take a match, or watches for one to be put or given back.
     pub(crate) fn waiter(
         &self,
         space: &Space,
@@ -199,7 +199,7 @@ impl RemoteInside<'_> {
         Ok(Waiter::remote(space, place))
     }
 
-    /// Takes the tuple that a place in line was handed.
+    /// Takes the tuple that a place in the wait queue was handed.
     pub(crate) fn finish_take<R, E: From<Error>>(
         &self,
         space: &Space,

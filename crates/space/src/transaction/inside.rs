@@ -352,7 +352,7 @@ impl<'t> Inside<'t> {
         self.either(|call| call.count(self.at, template), |inside| inside.count(template))
     }
 
-    /// Gets in line to take a match, for [`Inside::finish_take`]; or watches for one to be put or given back, for
+    /// Joins the wait queue to take a match, for [`Inside::finish_take`]; or watches for one to be put or given back, for
     /// another [`Inside::try_read`]. For callers that wait in their own manner, no longer than
     /// [`Transaction::time_left`].
     ///
@@ -372,11 +372,11 @@ impl<'t> Inside<'t> {
     }
 
     /// Takes the tuple that a taking waiter was handed. If there is none, or the transaction's time has run out, the
-    /// waiter stays in line.
+    /// waiter stays in the wait queue.
     ///
     /// # Errors
     ///
-    /// As [`Inside::try_take`]; [`Error::Misuse`] for a waiter that does not take, or that is in line elsewhere.
+    /// As [`Inside::try_take`]; [`Error::Misuse`] for a waiter that does not take, or that is in the wait queue elsewhere.
     pub fn finish_take<R, E: From<Error>>(
         &self,
         waiter: Waiter,
@@ -406,9 +406,9 @@ impl<'t> Inside<'t> {
     #[cold]
     fn elsewhere(&self, waiter: &Waiter) -> Error {
         Error::Misuse {
-            problem: format!("this place in line is one in {}", waiter.space().url()),
+            problem: format!("this place in the wait queue is one in {}", waiter.space().url()),
             hint: Some(format!(
-                "get in line in {} by waiter() of the transaction",
+                "join the wait queue in {} by waiter() of the transaction",
                 self.space().url()
             )),
         }

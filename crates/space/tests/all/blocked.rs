@@ -155,7 +155,7 @@ fn a_copy_can_be_neither_claimed_nor_taken_and_what_is_elsewhere_not_either_t1()
     }
 }
 
-/// Its place in line is the parent's, and so is what is handed over there.
+/// Its place in the wait queue is the parent's, and so is what is handed over there.
 #[test]
 fn the_child_of_a_fork_picks_up_nothing_that_its_parent_waits_for_t1() {
     let temporary = Temporary::new("shm", Limits::default());

@@ -44,7 +44,7 @@ const REPETITIONS: usize = 20;
 const THREADS: usize = 4;
 
 /// How long a call waits: about as long as another one takes.
-const PATIENCE: Duration = Duration::from_micros(50);
+const TIMEOUT: Duration = Duration::from_micros(50);
 
 /// The subscription that is told of everything.
 const EVERYTHING: &str = "everything";
@@ -272,7 +272,7 @@ struct Held {
 }
 
 impl Held {
-    fn perform(&mut self, space: &Space, operation: &Operation, patience: Duration) -> Answer {
+    fn perform(&mut self, space: &Space, operation: &Operation, timeout: Duration) -> Answer {
         let done = match operation {
             Operation::Begin { label, ttl_ms } => {
                 let begun = space.transaction(&[], Duration::from_millis(*ttl_ms));
@@ -282,7 +282,7 @@ impl Held {
                 })
             }
             Operation::Inside { label, operation } => {
-                inside(self.transactions[label].at(0), operation, patience)
+                inside(self.transactions[label].at(0), operation, timeout)
             }
             Operation::Subscribe { label, .. } => subscribe(space, operation).map(|subscription| {
                 self.subscriptions.insert(label.clone(), subscription);
@@ -292,7 +292,7 @@ impl Held {
             Operation::RollBack { label } => {
                 self.transactions[label].abort().map(|()| Answer::Done)
             }
-            operation => return perform(space, &mut self.hands, operation, patience),
+            operation => return perform(space, &mut self.hands, operation, timeout),
         };
         done.unwrap_or_else(|error: Error| refused(&error))
     }
@@ -309,7 +309,7 @@ fn history(
     let ready = AtomicUsize::new(0);
     // What is handed to a call that waits is heard of, and its lease goes on, before the call returns.
     let is_one_step = listener.is_none() && !scripts.iter().flatten().any(sees_held);
-    let patience = if is_one_step { PATIENCE } else { Duration::ZERO };
+    let timeout = if is_one_step { TIMEOUT } else { Duration::ZERO };
     let run = |thread: usize, space: &Space, script: &[Operation]| {
         let (mut held, mut calls) = (Held::default(), Vec::new());
         ready.fetch_add(1, Ordering::SeqCst);
@@ -322,7 +322,7 @@ fn history(
                 continue;
             }
             let Some(operation) = labelled(operation, thread, &mut held) else { continue };
-            let call = timed(clock, space, &mut held, operation, patience);
+            let call = timed(clock, space, &mut held, operation, timeout);
             match (&call.operation, &call.answer) {
                 (Operation::Claim { label, .. }, Answer::Claimed { .. }) => {
                     held.claims.push(label.clone());
@@ -449,11 +449,11 @@ fn timed(
     space: &Space,
     held: &mut Held,
     operation: Operation,
-    patience: Duration,
+    timeout: Duration,
 ) -> Call {
     let invoked = moment(clock);
-    let patience = if may_wait(&operation) { patience } else { Duration::ZERO };
-    let answer = held.perform(space, &operation, patience);
+    let timeout = if may_wait(&operation) { timeout } else { Duration::ZERO };
+    let answer = held.perform(space, &operation, timeout);
     let returned = moment(clock);
     Call { at: Place::Main, operation, answer, invoked, returned }
 }

@@ -36,7 +36,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Waits until so many are in line for room.
+/// Waits until so many are in the wait queue for room.
 fn in_line(space: &Space, count: u64) {
     until(|| space.stat().unwrap().waiting_for_room == count);
 }
@@ -77,10 +77,10 @@ fn a_removal_tells_the_first_in_line_alone_and_others_leave_it_the_room_t4() {
         assert!(first.wait(FORGOTTEN).unwrap());
         take(space);
         assert!(!second.wait(NOW).unwrap(), "it is still the first one's turn");
-        first.in_turn(|| space.put(&fields![7])).unwrap();
+        first.with_grant(|| space.put(&fields![7])).unwrap();
         drop(first);
-        assert!(second.wait(FORGOTTEN).unwrap(), "who leaves the line tells the next");
-        second.in_turn(|| space.put(&fields![8])).unwrap();
+        assert!(second.wait(FORGOTTEN).unwrap(), "who leaves the wait queue tells the next");
+        second.with_grant(|| space.put(&fields![8])).unwrap();
         drop(second);
         assert_eq!((take(space), take(space)), (7, 8));
         assert_eq!(space.stat().unwrap().waiters, 0);
@@ -107,7 +107,7 @@ fn a_put_that_did_not_wait_does_not_take_the_room_of_one_that_did_b1() {
             assert!(is_full(&refused));
             // A swap needs no room.
             space.try_swap(&[template![Kind::Int]], &fields![8], keep).unwrap();
-            room.in_turn(|| space.put(&fields![9])).is_ok()
+            room.with_grant(|| space.put(&fields![9])).is_ok()
         });
     }
 }
@@ -131,7 +131,7 @@ fn nothing_is_dropped_for_room_that_is_anothers_b1() {
                 1,
                 "the only one that might have gone"
             );
-            room.in_turn(|| space.put(&fields![9])).is_ok()
+            room.with_grant(|| space.put(&fields![9])).is_ok()
         });
     }
 }
@@ -362,7 +362,7 @@ fn one_for_whom_there_is_never_enough_does_not_shut_out_the_others_b1() {
                 assert!(space.count(&[template![Kind::Int]]).unwrap() > 0, "all gone, none put");
                 take(space);
                 // Tells the one that has tried, which then tries again.
-                assert!(is_full(&larger.in_turn(|| space.put_all(&all)).unwrap_err()));
+                assert!(is_full(&larger.with_grant(|| space.put_all(&all)).unwrap_err()));
                 thread::sleep(Duration::from_millis(1));
             }
         });
@@ -378,12 +378,12 @@ fn room_that_is_too_little_for_the_first_in_line_is_kept_until_it_is_enough_b1()
             let larger = space.room().unwrap();
             let two = [&fields![7], &fields![8]];
             take(space);
-            assert!(is_full(&larger.in_turn(|| space.put_all(&two)).unwrap_err()));
+            assert!(is_full(&larger.with_grant(|| space.put_all(&two)).unwrap_err()));
             if space.put(&fields![9]).is_ok() {
                 return false;
             }
             take(space);
-            larger.in_turn(|| space.put_all(&two)).unwrap();
+            larger.with_grant(|| space.put_all(&two)).unwrap();
             true
         });
     }
@@ -398,12 +398,12 @@ fn the_rest_of_the_room_is_the_next_ones_and_not_a_passers_by_b1() {
             let (first, second) = (space.room().unwrap(), space.room().unwrap());
             take(space);
             take(space);
-            first.in_turn(|| space.put(&fields![7])).unwrap();
+            first.with_grant(|| space.put(&fields![7])).unwrap();
             if space.put(&fields![8]).is_ok() {
                 return false;
             }
             drop(first);
-            second.in_turn(|| space.put(&fields![9])).unwrap();
+            second.with_grant(|| space.put(&fields![9])).unwrap();
             true
         });
     }
@@ -416,18 +416,18 @@ fn a_turn_ends_when_its_owner_has_left_the_line_and_when_its_time_is_over_b1() {
         let space = &target.space;
         let (first, second) = (space.room().unwrap(), space.room().unwrap());
         take(space);
-        first.in_turn(|| space.put(&fields![7])).unwrap();
+        first.with_grant(|| space.put(&fields![7])).unwrap();
         drop(first);
         drop(second);
         take(space);
         // In the place that the first had.
         let third = space.room().unwrap();
-        third.in_turn(|| space.put(&fields![8])).unwrap();
+        third.with_grant(|| space.put(&fields![8])).unwrap();
         drop(third);
         let larger = space.room().unwrap();
         take(space);
         let two = [&fields![9], &fields![10]];
-        assert!(is_full(&larger.in_turn(|| space.put_all(&two)).unwrap_err()));
+        assert!(is_full(&larger.with_grant(|| space.put_all(&two)).unwrap_err()));
         until(|| space.put(&fields![11]).is_ok());
     }
 }
@@ -445,7 +445,7 @@ fn room_that_nobody_saw_taken_is_for_who_waited_too_b1() {
             delayed.cancel().unwrap();
             let Err(refused) = space.put(&fields![7]) else { return false };
             assert!(refused.to_string().contains("for 1 who wait for it"), "{refused}");
-            room.in_turn(|| space.put(&fields![9])).is_ok()
+            room.with_grant(|| space.put(&fields![9])).is_ok()
         });
     }
 }

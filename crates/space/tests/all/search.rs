@@ -102,7 +102,7 @@ fn of_two_that_are_handed_over_one_goes_back_to_its_place_t5() {
         for want in [Want::Take, Want::Read] {
             let (spaces, search) = searched(&list, Visits::RoundRobin);
             let template = [template!["job", Kind::Int]];
-            let mut line = search.line(&template, want).unwrap();
+            let mut line = search.waiter(&template, want).unwrap();
             assert!(line.finish_now(kept).unwrap().is_none());
             for (place, one) in spaces.iter().enumerate() {
                 for number in 0..3 {
@@ -130,7 +130,7 @@ fn of_two_that_are_handed_over_one_goes_back_to_its_place_t5() {
 fn a_line_that_is_given_up_loses_nothing_t5() {
     for list in LISTS {
         let (spaces, search) = searched(&list, Visits::RoundRobin);
-        let line = search.line(&[template!["job", _]], Want::Take).unwrap();
+        let line = search.waiter(&[template!["job", _]], Want::Take).unwrap();
         assert_eq!(line.places().count(), 3);
         for one in &spaces {
             one.space.put(&fields!["job", 1]).unwrap();
@@ -145,7 +145,7 @@ fn a_line_that_is_given_up_loses_nothing_t5() {
 fn who_gets_in_line_where_a_match_is_goes_no_further() {
     let (spaces, search) = searched(&["mem", "shm", "mem"], Visits::RoundRobin);
     spaces[1].space.put(&fields!["job", 1]).unwrap();
-    let mut line = search.line(&[template!["job", _]], Want::Take).unwrap();
+    let mut line = search.waiter(&[template!["job", _]], Want::Take).unwrap();
     assert_eq!(line.places().count(), 2);
     assert_eq!(text(&line.finish_now(kept).unwrap().unwrap()), (r#"("job", 1)"#.into(), 1, 5));
 }
@@ -157,7 +157,7 @@ fn a_tuple_that_the_visitor_refuses_goes_back_and_so_do_the_others_v3() {
     let refuse = |_: usize, _: TupleView<'_>| -> Result<Tuple, Error> {
         Err(Error::Misuse { problem: "no".into(), hint: None })
     };
-    let mut line = search.line(&template, Want::Take).unwrap();
+    let mut line = search.waiter(&template, Want::Take).unwrap();
     // A moment may be more than a language can represent; a number never is.
     let tuple: Tuple = r#"("job", timestamp("2026-01-01T00:00:00Z"))"#.parse().unwrap();
     for one in &spaces {
@@ -335,7 +335,7 @@ fn a_space_that_is_closed_ends_the_search() {
         });
         assert!(matches!(ended, Err(Error::SpaceClosed { .. })), "{ended:?}");
         spaces[0].space.put(&fields!["job", 1]).unwrap();
-        assert_eq!(spaces[0].space.len(), 1, "nobody is in line any more");
+        assert_eq!(spaces[0].space.len(), 1, "nobody is in the wait queue any more");
         let options = ConnectOptions::default();
         let again = Space::connect(spaces[1].space.url(), &options).unwrap();
         again.put(&fields!["job", 1]).unwrap();
@@ -346,7 +346,7 @@ fn a_space_that_is_closed_ends_the_search() {
 #[test]
 fn the_child_of_a_fork_does_not_wait_in_its_parents_place_t6() {
     let (spaces, search) = searched(&["shm"; 2], Visits::RoundRobin);
-    let mut line = search.line(&[template!["job", Kind::Int]], Want::Take).unwrap();
+    let mut line = search.waiter(&[template!["job", Kind::Int]], Want::Take).unwrap();
     let child = fork(|| {
         assert!(matches!(line.wait(FORGOTTEN), Err(Error::Misuse { .. })));
     });

@@ -51,18 +51,18 @@ impl Hands {
     }
 
     /// Does an operation on a claim; `None` if it is another one. A claim that finds nothing gives up after
-    /// `patience`.
+    /// `timeout`.
     pub(crate) fn with_claim(
         &mut self,
         space: &Space,
         operation: &Operation,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Answer>, Error> {
         match operation {
             Operation::Claim { label, template, order, terms } => {
                 let (order, terms) = (ordered(*order), claim_terms(*terms));
                 let claimed = with_refs(template, |template| {
-                    space.claim(template, order, Some(patience), &terms, keep)
+                    space.claim(template, order, Some(timeout), &terms, keep)
                 })?;
                 return Ok(Some(self.granted(label, claimed)));
             }

@@ -37,7 +37,7 @@ impl Facade {
     /// A take that waited returns with a tuple that is the transaction's.
     fn finish_inside(&mut self, label: &str, call: &str) -> Result<Answer, Error> {
         let inside = seen_by(&self.transactions[label], self.calls[call].0);
-        // If the transaction is not open, the call stays in line.
+        // If the transaction is not open, the call stays in the wait queue.
         with_refs(&tupelo_model::template("..."), |template| inside.count(template))?;
         let (_, waiter) = self.calls.remove(call).expect("it was just looked at");
         match inside.finish_take(waiter, keep)? {
@@ -55,11 +55,11 @@ fn seen_by(transaction: &Transaction, at: Place) -> Inside<'_> {
     })
 }
 
-/// Does an operation in a space as a transaction sees it; one that may wait gives up after `patience`.
+/// Does an operation in a space as a transaction sees it; one that may wait gives up after `timeout`.
 pub(crate) fn inside(
     space: Inside<'_>,
     operation: &Operation,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Answer, Error> {
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
     let limited = |template: &Template, limit: Option<usize>, takes: bool| {
@@ -85,12 +85,12 @@ pub(crate) fn inside(
         }
         Operation::TakeNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.take(template, ordered(*order), Some(patience), keep)
+                space.take(template, ordered(*order), Some(timeout), keep)
             })?)
         }
         Operation::ReadNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.read(template, ordered(*order), Some(patience), keep)
+                space.read(template, ordered(*order), Some(timeout), keep)
             })?)
         }
         Operation::Count { template } => {

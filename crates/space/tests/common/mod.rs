@@ -204,14 +204,14 @@ impl Subject for Facade {
     }
 }
 
-/// Does an operation of one call on one space; one that may wait gives up after `patience`.
+/// Does an operation of one call on one space; one that may wait gives up after `timeout`.
 pub(crate) fn perform(
     space: &Space,
     hands: &mut Hands,
     operation: &Operation,
-    patience: Duration,
+    timeout: Duration,
 ) -> Answer {
-    plain(space, space, hands, operation, patience).unwrap_or_else(|error| refused(&error))
+    plain(space, space, hands, operation, timeout).unwrap_or_else(|error| refused(&error))
 }
 
 /// What the model says of an error.
@@ -224,12 +224,12 @@ fn plain(
     other: &Space,
     hands: &mut Hands,
     operation: &Operation,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Answer, Error> {
     if let Some(answer) = hands.with_lease(space, operation)? {
         return Ok(answer);
     }
-    if let Some(answer) = hands.with_claim(space, operation, patience)? {
+    if let Some(answer) = hands.with_claim(space, operation, timeout)? {
         return Ok(answer);
     }
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
@@ -252,12 +252,12 @@ fn plain(
         }
         Operation::TakeNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.take(template, ordered(*order), Some(patience), keep)
+                space.take(template, ordered(*order), Some(timeout), keep)
             })?)
         }
         Operation::ReadNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.read(template, ordered(*order), Some(patience), keep)
+                space.read(template, ordered(*order), Some(timeout), keep)
             })?)
         }
         Operation::Count { template } => {

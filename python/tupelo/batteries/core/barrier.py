@@ -2,7 +2,7 @@
 
 The whole state of a barrier or a latch is one tuple, which each arriving party replaces in one
 step. So a party that is killed has arrived or has not. The last party cannot die between its
-arrival and the release of the others. A waiting party is in line for the next tuple.
+arrival and the release of the others. A waiting party is in the wait queue for the next tuple.
 
 The tuples:
 

@@ -1,7 +1,7 @@
 """What one holder, or a few, may have at a time: `Lock`, `Semaphore`, `RWLock`.
 
 To hold a lock is to have claimed a tuple, so every guarantee of claims holds here. Blocked
-acquirers are served in FIFO order (T3). If the holder dies the next in line has the lock at once;
+acquirers are served in FIFO order (T3). If the holder dies the next in the wait queue has the lock at once;
 if the holder is stopped, when its ttl ends (K2). The number of the claim is the fencing token: it
 is greater than that of every earlier holder (K1). A release puts the tuple anew under the claim, at
 the same moment as the claim ends (K4). So there is no moment in which the tuple could be lost.
@@ -87,7 +87,7 @@ class Permit:
         self._keeper = weakref.ref(holdings)
 
     async def release(self) -> None:
-        """Give back the held tuples; the next in line has them at the same moment."""
+        """Give back the held tuples; the next in the wait queue has them at the same moment."""
         if not self._claims:
             message = f"{self._name} was released before, by this permit"
             raise RuntimeError(message)
@@ -391,7 +391,7 @@ class Reader(Side):
             await self._claim_unit(claims, deadline)
         finally:
             # It was lost if this process was stopped meanwhile. That is no harm: the gate keeps the
-            # order of the line, it is the unit that keeps writers out.
+            # order of the wait queue, it is the unit that keeps writers out.
             with suppress(ClaimLost):
                 await give_back_all(gate)
 
@@ -450,7 +450,7 @@ def drops(space: Verbs) -> bool:
 
 
 async def give_back(claim: Held) -> None:
-    """Put the tuple of a claim anew, for the next in line, at the moment when the claim ends."""
+    """Put the tuple of a claim anew, for the next in the wait queue, at the moment when the claim ends."""
     try:
         try:
             await claim.put(*claim.tuple)

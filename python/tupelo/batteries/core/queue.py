@@ -356,7 +356,7 @@ class Queue(Generic[T]):
                 # item's class, the next call meets that as well, and at once.
                 claim = self._claim_partly(error)
                 # Other waiting workers may hand it round: so this, too, is a wait.
-                claim = claim or self._readable(await self._claim_partly_in_line(deadline))
+                claim = claim or self._readable(await self._claim_partly_queued(deadline))
             return await self._held(claim)
         except Timeout:
             message = f"queue {self.name!r} had no item{deadline}"
@@ -398,7 +398,7 @@ class Queue(Generic[T]):
                 raise item
         return claim
 
-    async def _claim_partly_in_line(self, deadline: Deadline) -> Claim[Any]:
+    async def _claim_partly_queued(self, deadline: Deadline) -> Claim[Any]:
         """Wait for an item, and claim it as far as it can be read; for `AtOnce`."""
         place = self._place(self._any)
         try:

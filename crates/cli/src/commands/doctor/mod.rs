@@ -61,7 +61,7 @@ pub(crate) fn run(
         sound &= !matches!(finding.level, Level::Fix);
         print(finding, output)?;
     }
-    if sound { Ok(()) } else { Err(Failure::Told(1)) }
+    if sound { Ok(()) } else { Err(Failure::Reported(1)) }
 }
 
 fn print(finding: &Finding, output: &mut Output) -> Result<(), Failure> {

@@ -115,8 +115,8 @@ fn who_waits(pids: &[u32]) -> String {
 
 fn of_waiting(who: &str, explanation: &Explanation) -> Finding {
     const SUBJECT: &str = "waiting taker";
-    let told = explanation.to_string();
-    let text = format!("{who}; {}", told.lines().next().unwrap_or_default());
+    let shown = explanation.to_string();
+    let text = format!("{who}; {}", shown.lines().next().unwrap_or_default());
     let differences = explanation.nearest.as_ref().map(|nearest| &nearest.differences[..]);
     match differences {
         // A name, or a kind: it is mistyped, there or here. Another value may yet come.

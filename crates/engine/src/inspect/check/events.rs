@@ -11,7 +11,7 @@ use crate::waiters::events::ring::Ring;
 use crate::waiters::{self, FREE, RING, STATE, chain, nodes};
 
 impl Check<'_, '_> {
-    /// Checks the rings of all subscriptions, also of those that are not in line yet, or any more.
+    /// Checks the rings of all subscriptions, also of those that are not in the wait queue yet, or any more.
     pub(super) fn check_events(&self, blocks: &mut Blocks) -> Result<(), Error> {
         for number in 1..=nodes::used(self.view) {
             let node = waiters::node(self.view, number);

@@ -3,7 +3,7 @@
 //! For tests, which run it after every kill, and for people who want to know whether a space is sound.
 //! It holds every lock of the space meanwhile, so others wait; it changes nothing, except that locking
 //! undoes what dead processes left half done. What the dead left *between* two steps (a tuple in their
-//! hands, a place in line) is no contradiction: the sweep returns it.
+//! hands, a place in the wait queue) is no contradiction: the sweep returns it.
 //!
 //! The parts: who owns each extent and block ([`memory`]), the records and their order ([`records`]), what
 //! finds them ([`indexes`]), who waits ([`waiting`]), who listens ([`events`]), and what waits for its time ([`timers`]).
@@ -32,7 +32,7 @@ use crate::store::registry::{self, Kinds};
 pub struct Report {
     /// The shapes, in the order of their first use.
     pub shapes: Vec<ShapeReport>,
-    /// Callers in line, those who were served but have not picked up yet not counted.
+    /// Callers in the wait queue, those who were served but have not picked up yet not counted.
     pub waiters: u64,
     /// Subscriptions.
     pub subscriptions: u64,
@@ -53,7 +53,7 @@ pub struct ShapeReport {
     pub held: u64,
     /// Tuples whose last attempt has failed.
     pub dead: u64,
-    /// Callers in line whose template selects this shape alone.
+    /// Callers in the wait queue whose template selects this shape alone.
     pub waiting: u64,
     /// Indexes that are ready, over how many fields each.
     pub indexes: Vec<u32>,
@@ -97,7 +97,7 @@ pub(super) fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
     for shape in 0..registry::count(section.view()) {
         section.enter_also(partition::scope_of(shape))?;
     }
-    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+    for scope in [head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
         section.enter_also(scope)?;
     }
     Ok(section)
@@ -139,11 +139,11 @@ impl Check<'_, '_> {
                 indexes,
             });
         }
-        let wide = self.check_wide(&filed)?;
+        let multi_shape = self.check_multi_shape(&filed)?;
         blocks.check_all_claimed()?;
-        let waiters =
-            shapes.iter().map(|shape| shape.waiting).sum::<u64>() + u64::from(wide.waiting());
-        subscriptions += u64::from(wide.subscribed);
+        let waiters = shapes.iter().map(|shape| shape.waiting).sum::<u64>()
+            + u64::from(multi_shape.waiting());
+        subscriptions += u64::from(multi_shape.subscribed);
         let (extents_owned, extents_free) = blocks.extents();
         Ok(Report { shapes, waiters, subscriptions, extents_owned, extents_free })
     }

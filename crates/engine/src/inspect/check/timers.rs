@@ -12,7 +12,7 @@ use crate::store::record;
 use crate::store::registry::Kinds;
 use crate::time::list::{self, List};
 use crate::time::{holds, wheel};
-use crate::waiters::patience;
+use crate::waiters::hand_off;
 
 impl Check<'_, '_> {
     /// The claimed, the dead and the delayed records of `shape`, and its wheel. `live` are those in the base list, and
@@ -45,7 +45,7 @@ impl Check<'_, '_> {
             .copied()
             .filter(|reference| self.state(*reference) != record::DELAYED)
             .collect();
-        let overlooked = patience::is_overlooked(self.view, partition);
+        let overlooked = hand_off::is_overlooked(self.view, partition);
         require(overlooked.is_none(), || overlooked.clone().unwrap_or_default())?;
         let not_armed = holds::not_armed(self.view, partition).map_err(contradiction)?;
         let others = others.into_iter().chain(not_armed).collect::<BTreeSet<u32>>();

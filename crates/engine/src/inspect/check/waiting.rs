@@ -1,4 +1,4 @@
-//! Waiters: every wait node is free or somebody's, and in line at most once.
+//! Waiters: every wait node is free or somebody's, and in the wait queue at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::waiters::{
     WaitNode, nodes, stored,
 };
 
-/// The wait nodes that say they are in line, by the scope of their lock.
+/// The wait nodes that say they are in the wait queue, by the scope of their lock.
 pub(super) type Filed = BTreeMap<u32, BTreeSet<u32>>;
 
 impl<'m> Check<'_, 'm> {
@@ -51,14 +51,14 @@ impl<'m> Check<'_, 'm> {
         }
         let scopes: BTreeSet<u32> = (0..self.shapes)
             .map(crate::store::partition::scope_of)
-            .chain([head::WIDE_SCOPE])
+            .chain([head::MULTI_SHAPE_SCOPE])
             .collect();
         let stray = filed.keys().find(|scope| !scopes.contains(scope));
-        require(stray.is_none(), || format!("a node is in line under scope {stray:?}"))?;
+        require(stray.is_none(), || format!("a node is in the wait queue under scope {stray:?}"))?;
         Ok(filed)
     }
 
-    /// The waiters in line at one shape are in the chains of their tags, and counted.
+    /// The waiters in the wait queue at one shape are in the chains of their tags, and counted.
     pub(super) fn check_waiting(
         &self,
         blocks: &mut Blocks,
@@ -84,33 +84,39 @@ impl<'m> Check<'_, 'm> {
         }
         let expected = filed.get(&partition.scope()).cloned().unwrap_or_default();
         require(found == expected, || {
-            format!("shape {shape} has the nodes {found:?} in line, not {expected:?}")
+            format!("shape {shape} has the nodes {found:?} in the wait queue, not {expected:?}")
         })?;
         Self::check_masks(shape, partition, &by_mask)?;
         let kinds = self.kinds(shape)?;
-        require(chain::knows_the_wide(self.view, partition, &kinds), || {
-            format!("shape {shape} passes over a wide waiter that could match")
+        require(chain::knows_the_multi_shape(self.view, partition, &kinds), || {
+            format!("shape {shape} passes over a multi-shape waiter that could match")
         })?;
         self.check_counts(&found, chain::counts(partition), &format!("shape {shape}"))
     }
 
-    /// The waiters in line for several shapes are in their one chain, and counted.
-    pub(super) fn check_wide(&self, filed: &Filed) -> Result<Counts, Error> {
+    /// The waiters in the wait queue for several shapes are in their one chain, and counted.
+    pub(super) fn check_multi_shape(&self, filed: &Filed) -> Result<Counts, Error> {
         let mut found = BTreeSet::new();
-        Self::check_chain(chain::wide(self.view), head::WIDE_SCOPE, &mut found)?;
-        let for_room = Self::check_chain(chain::for_room(self.view), head::WIDE_SCOPE, &mut found)?;
-        let counted = chain::in_line_for_room(self.view) as usize;
+        Self::check_chain(chain::multi_shape(self.view), head::MULTI_SHAPE_SCOPE, &mut found)?;
+        let for_room =
+            Self::check_chain(chain::for_room(self.view), head::MULTI_SHAPE_SCOPE, &mut found)?;
+        let counted = chain::waiting_for_room(self.view) as usize;
         require(counted == for_room.len(), || {
-            format!("{counted} are counted in line for room, {} are there", for_room.len())
+            format!(
+                "{counted} are counted in the wait queue for room, {} are there",
+                for_room.len()
+            )
         })?;
-        let expected = filed.get(&head::WIDE_SCOPE).cloned().unwrap_or_default();
+        let expected = filed.get(&head::MULTI_SHAPE_SCOPE).cloned().unwrap_or_default();
         require(found == expected, || {
-            format!("the nodes {found:?} are in line for several shapes, not {expected:?}")
+            format!(
+                "the nodes {found:?} are in the wait queue for several shapes, not {expected:?}"
+            )
         })?;
-        self.check_counts(&found, chain::wide_counts(self.view), "several shapes")
+        self.check_counts(&found, chain::multi_shape_counts(self.view), "several shapes")
     }
 
-    /// A chain is doubly linked and holds wait nodes in line under `scope`, each once.
+    /// A chain is doubly linked and holds wait nodes in the wait queue under `scope`, each once.
     fn check_chain(
         nodes: impl Iterator<Item = (u32, WaitNode<'m>)>,
         scope: u32,
@@ -168,7 +174,7 @@ impl<'m> Check<'_, 'm> {
             subscribed: number(chain::is_subscription),
         };
         require(counted == there_are, || {
-            format!("{whose} counts in line {counted:?}, there are {there_are:?}")
+            format!("{whose} counts in the wait queue {counted:?}, there are {there_are:?}")
         })?;
         Ok(there_are)
     }

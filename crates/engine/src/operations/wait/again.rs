@@ -1,4 +1,4 @@
-//! Getting in line again, for who was handed something and has not picked it up in time.
+//! Joining the wait queue again, for who was handed something and has not picked it up in time.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -10,13 +10,13 @@ use crate::base::error::Error;
 use crate::base::want::Want;
 use crate::operations::wait::{Waiter, filtered};
 use crate::store;
-use crate::waiters::patience::has_lost;
+use crate::waiters::hand_off::has_lost;
 use crate::waiters::{SCOPE, TICKET, WANT};
 
-/// What a waiter gets in line with, if it has lost what it was handed.
+/// What a waiter joins the wait queue with, if it has lost what it was handed.
 pub(crate) struct Again {
     template: Template,
-    /// Held while it gets in line: of two threads that wait, one does.
+    /// Held while it joins the wait queue: of two threads that wait, one does.
     turn: Mutex<()>,
 }
 
@@ -28,7 +28,7 @@ impl Again {
 }
 
 impl Waiter {
-    /// Gets in line again, behind all others, if what it was handed was not picked up in time.
+    /// Joins the wait queue again, behind all others, if what it was handed was not picked up in time.
     pub(crate) fn rejoin_if_lost(&self) -> Result<(), Error> {
         match &self.again {
             Some(again) if has_lost(self.node()) && !self.has_ended.load(Ordering::Relaxed) => {
@@ -53,7 +53,7 @@ impl Waiter {
             // A watch again, until it finds something itself.
             self.node().init(WANT, Want::Put.number());
         }
-        let rejoined = again.template.with_refs(|template| self.get_in_line(template));
+        let rejoined = again.template.with_refs(|template| self.join_queue(template));
         rejoined.map_err(|error| Error::Template(error.to_string().into()))?
     }
 }

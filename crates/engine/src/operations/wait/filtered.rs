@@ -2,7 +2,7 @@
 //!
 //! Nobody else evaluates the condition. The caller's wait node watches for what fits the fields, so a put wakes the
 //! caller, who looks for a match. In the same section the caller hands the match over to its own wait node. From then
-//! on it is a waiter that was handed a tuple, as any other, and gives it back as any other (rule T5). It was in line as
+//! on it is a waiter that was handed a tuple, as any other, and gives it back as any other (rule T5). It was in the wait queue as
 //! a watch before its first look, so no put is missed between a look and the next sleep. It holds nothing back from
 //! others meanwhile.
 
@@ -20,7 +20,7 @@ use crate::index::find::Order;
 use crate::operations::filtered::{self, Choice, FilterResults};
 use crate::operations::wait::{self, Waiter, nanoseconds};
 use crate::store::{self, partition::Partition};
-use crate::waiters::patience::Patience;
+use crate::waiters::hand_off::HandOffDeadline;
 use crate::waiters::{SCOPE, WANT, node, wake};
 
 /// What a waiter looks for itself.
@@ -30,7 +30,7 @@ pub(crate) struct OwnLook {
     filter_results: Mutex<FilterResults>,
 }
 
-/// Gets in line for a match of a template with a condition, of whose tuples `filter_results` are known. If there is a
+/// Joins the wait queue for a match of a template with a condition, of whose tuples `filter_results` are known. If there is a
 /// match, it is handed over at once.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub(crate) struct OwnLook {
 pub(crate) fn filtered_waiter(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
-    (want, patience): (Want, Option<Patience>),
+    (want, deadline): (Want, Option<HandOffDeadline>),
     filter_results: FilterResults,
 ) -> Result<Waiter, Error> {
     let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
@@ -48,12 +48,12 @@ pub(crate) fn filtered_waiter(
         return wait::waiter(engine, &fields, want);
     }
     let Some(template) = owned(template)? else { return wait::waiter(engine, &fields, want) };
-    let mut waiter = wait::waiter_for(engine, &fields, Want::Put, patience)?;
+    let mut waiter = wait::waiter_for(engine, &fields, Want::Put, deadline)?;
     waiter.want = want;
     waiter.own_look =
         Some(Box::new(OwnLook { template, filter_results: Mutex::new(filter_results) }));
     if waiter.look_itself()? {
-        wake::tell(engine, waiter.number);
+        wake::notify(engine, waiter.number);
     }
     Ok(waiter)
 }
@@ -81,9 +81,9 @@ impl Waiter {
         }
         let engine = &*self.engine;
         filter_results.prune(&engine.memory.view());
-        let with_wide = self.node().load(SCOPE) == head::WIDE_SCOPE;
+        let with_multi_shape = self.node().load(SCOPE) == head::MULTI_SHAPE_SCOPE;
         let (purpose, order) = (self.purpose(), Order::Fifo);
-        let choice = Choice { purpose, order, with_wide, recalls: false };
+        let choice = Choice { purpose, order, with_multi_shape, recalls: false };
         let found = own.template.with_refs(|template| {
             filtered::find_filtered(
                 engine,
@@ -93,7 +93,7 @@ impl Waiter {
                 |section, target, reference| {
                     let partition = Partition::of_shape(section.view(), target.shape);
                     let node = node(section.view(), self.number);
-                    // From a watch to one that has a tuple. The words of a wait node in line are its chain's.
+                    // From a watch to one that has a tuple. The words of a wait node in the wait queue are its chain's.
                     section.focus(node.load(SCOPE));
                     section.set(node, WANT, self.want.number());
                     section.focus(partition.scope());

@@ -43,7 +43,7 @@ impl Waiter {
         }
     }
 
-    /// As [`Waiter::finish`], without waiting: if no tuple is there, the waiter stays in line.
+    /// As [`Waiter::finish`], without waiting: if no tuple is there, the waiter stays in the wait queue.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Waiter {
             section.commit().map_err(Error::from)?;
             drop(section);
             self.release();
-            return take::pour(
+            return take::visit(
                 &self.engine,
                 partition.scope(),
                 reference,
@@ -91,10 +91,10 @@ impl Waiter {
         }
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy(section.view(), reference, kinds);
-        let told = self.settle(&mut section, partition, reference, tuple.kinds())?;
+        let delivery = self.settle(&mut section, partition, reference, tuple.kinds())?;
         journal::commit_take(&self.engine, &mut section)?;
         drop(section);
-        told.wake(&self.engine);
+        delivery.wake(&self.engine);
         self.release();
         visitor(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }

@@ -1,4 +1,4 @@
-//! Leaving the line: what was handed over by then is picked up, or goes back to its place (rules O3, T5).
+//! Leaving the wait queue: what was handed over by then is picked up, or goes back to its place (rules O3, T5).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,8 +37,8 @@ impl Waiter {
         Ok(!self.is_watch() && leave_chain(&self.engine, self.number)?.has_record)
     }
 
-    /// Leaves the line, as dropping does, and says whether that went well. Whoever calls it acts for the process
-    /// that got in line.
+    /// Leaves the wait queue, as dropping does, and says whether that went well. Whoever calls it acts for the process
+    /// that joined the wait queue.
     ///
     /// # Errors
     ///
@@ -47,10 +47,10 @@ impl Waiter {
         self.cancel()
     }
 
-    /// Leaves the line; later, if that fails.
+    /// Leaves the wait queue; later, if that fails.
     fn cancel(&mut self) -> Result<(), Error> {
         *self.done.get_mut() = true;
-        abandoned::leave_line(&self.engine, self.number, self.want)
+        abandoned::leave_queue(&self.engine, self.number, self.want)
     }
 }
 

@@ -29,8 +29,10 @@ use crate::base::want::Want;
 use crate::operations::wait::Waiter;
 use crate::recovery::{node_memory, sweep};
 use crate::store::{self, NEXT_FENCE, space_line};
-use crate::waiters::wake::{IS_NOTIFIER, address, place_of, raised, tell};
-use crate::waiters::{RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, keep, node, nodes, patience};
+use crate::waiters::wake::{IS_NOTIFIER, address, notify, place_of, raised};
+use crate::waiters::{
+    RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, hand_off, node, nodes, timer_leader,
+};
 
 /// What a notifier's wait node says that it wants: nothing that is put.
 const NOTHING: u32 = 4;
@@ -84,11 +86,11 @@ impl Notifier {
         *self.members().entry(word).or_default() |= bit;
         let view = self.engine.memory.view();
         node(&view, number).init(WAKES, self.number | IS_NOTIFIER);
-        // Pairs with the fence in `tell`.
+        // Pairs with the fence in `notify`.
         fence(Ordering::SeqCst);
         // What it was told of itself is the notifier's to tell from here on, once.
         if waiter.is_ready() | waiter.acknowledge() {
-            tell(&self.engine, number);
+            notify(&self.engine, number);
         }
         number
     }
@@ -138,13 +140,13 @@ impl Notifier {
 
     /// How long the owner may wait before it [looks around](Notifier::look).
     pub fn next_look(&self) -> Duration {
-        keep::sleep_until_due(&self.engine, self.number, SLICE)
+        timer_leader::sleep_until_due(&self.engine, self.number, SLICE)
     }
 
     /// Says that the owner does not wait any more, until it listens or sleeps again: somebody else then keeps the
     /// time. Without it, others would notice what is due a slice later.
     pub fn rest(&self) {
-        keep::stop_keeping(&self.engine, self.number);
+        timer_leader::resign(&self.engine, self.number);
     }
 
     /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that have
@@ -156,13 +158,13 @@ impl Notifier {
     /// What the memory says.
     pub fn look(&self) -> Result<Vec<u32>, Error> {
         store::require_sound(&self.engine)?;
-        keep::keep_time(&self.engine, self.number)?;
+        timer_leader::run_due_timers(&self.engine, self.number)?;
         sweep::sweep_if_due(&self.engine)?;
         Ok(self.concerned())
     }
 
     /// As [`Notifier::look`], for an owner of whose waiters one has waited long enough. What the dead held comes to
-    /// those in line first, also if somebody has swept just now (rule L5). The owner need not listen anew: if it is to
+    /// those in the wait queue first, also if somebody has swept just now (rule L5). The owner need not listen anew: if it is to
     /// keep the time, the notifier is told.
     ///
     /// # Errors
@@ -170,7 +172,7 @@ impl Notifier {
     /// What the memory says.
     pub fn last_look(&self) -> Result<Vec<u32>, Error> {
         store::require_sound(&self.engine)?;
-        let kept = keep::keep_time(&self.engine, self.number);
+        let kept = timer_leader::run_due_timers(&self.engine, self.number);
         // Its owner does not ask when to look next: that was before this look.
         self.rest();
         kept?;
@@ -184,7 +186,7 @@ impl Notifier {
         let concerned = |number: &u32| {
             let node = node(&view, *number);
             let is_watch = !matches!(node.load(WANT), TAKE | READ);
-            is_watch || node.load(RECORD) != 0 || patience::has_lost(node)
+            is_watch || node.load(RECORD) != 0 || hand_off::has_lost(node)
         };
         let members = self.members();
         let all = members.iter().flat_map(|(&word, &bits)| numbers(word, bits));
@@ -208,7 +210,7 @@ impl Drop for Notifier {
         if self.fork_generation != fork_generation() {
             return;
         }
-        keep::stop_keeping(&self.engine, self.number);
+        timer_leader::resign(&self.engine, self.number);
         // A failure means that the space is damaged or stalled; the wait node is free when this process ends.
         let _ = nodes::free_node(&self.engine, self.number);
     }

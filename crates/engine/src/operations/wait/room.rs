@@ -1,8 +1,8 @@
 //! Waiting for room in a full space (rule B1): first come, first served.
 //!
-//! Who waits for room owns a wait node that wants no tuple, in a line of its own under the lock of the wide waiters. A
-//! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
-//! room to it ([`crate::waiters::turns`]). Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it
+//! Who waits for room owns a wait node that wants no tuple, in a line of its own under the lock of the multi-shape waiters. A
+//! removal tells the first in the wait queue, and only that one (T4), and notes that it has the *grant*: other puts leave the
+//! room to it ([`crate::waiters::grants`]). Whoever leaves the wait queue, served or not, hands the grant to the next; the sweeper does it
 //! for the dead.
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::Engine;
 use crate::base::error::Error;
 use crate::base::want::Want;
 use crate::operations::wait::{self, Waiter};
-use crate::store::wide;
-use crate::waiters::turns::OWN_PLACE;
+use crate::store::multi_shape;
+use crate::waiters::grants::OWN_PLACE;
 
-/// Forgets the place in line again, also if the put panics.
+/// Forgets the place in the wait queue again, also if the put panics.
 struct Placed;
 
 impl Drop for Placed {
@@ -32,12 +32,13 @@ pub(crate) fn room(engine: &Arc<Engine>) -> Result<Waiter, Error> {
 }
 
 impl Waiter {
-    /// Runs `put` for this place in line for room: it may use the turn that the place was given.
-    pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
+    /// Runs `put` for this place in the wait queue for room: it may use the grant that the place was given.
+    pub fn with_grant<R>(&self, put: impl FnOnce() -> R) -> R {
         let (own, view) = (self.number(), self.engine.memory.view());
-        let line = wide::wide_line(&view);
-        let (turn, tries) = (line.word(wide::ROOM_TURN), line.word(wide::ROOM_TRIES));
-        if turn.load(Ordering::Relaxed) == own {
+        let line = multi_shape::multi_shape_line(&view);
+        let (grant, tries) =
+            (line.word(multi_shape::ROOM_GRANT), line.word(multi_shape::ROOM_TRIES));
+        if grant.load(Ordering::Relaxed) == own {
             tries.store(own, Ordering::Relaxed);
         }
         OWN_PLACE.set(own);

@@ -18,7 +18,7 @@ use crate::time::list::{self, List};
 use crate::time::wheel;
 use crate::waiters::deliver::Delivery;
 use crate::waiters::events::EventKind;
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// What became of a dead tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub(crate) fn count_dead(store: &Store, template: &[TemplateRef<'_>]) -> Result<
 
 /// As [`crate::Engine::requeue`] says.
 pub(crate) fn requeue(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let among = (Purpose::Read, Among::Dead);
     let requeued = bulk::at_one_moment_among(store, template, among, |section, targets| {
         let mut revived = Revived::default();

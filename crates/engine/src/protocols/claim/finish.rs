@@ -11,7 +11,7 @@ use crate::protocols::claim::{self, Claim, ClaimTerms, Handle};
 
 impl Waiter {
     /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `visitor`, without waiting: if no tuple is
-    /// there, or not any more ([`crate::Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
+    /// there, or not any more ([`crate::Engine::claimant`]), the waiter is in the wait queue. For a waiter that wants to take.
     ///
     /// # Errors
     ///
@@ -46,6 +46,6 @@ impl Waiter {
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release();
-        Claim::pour(handle, begun, &mut copy, visitor).map(Outcome::Done)
+        Claim::visit(handle, begun, &mut copy, visitor).map(Outcome::Done)
     }
 }

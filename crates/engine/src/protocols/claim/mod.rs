@@ -225,11 +225,11 @@ impl<H: Handle + Clone> Claim<H> {
             links::unlink_found(section, partition, hit);
             begin_claim(engine, section, partition, (hit.record, kinds), (terms, &mut copy))
         })?;
-        begun.map(|begun| Self::pour(handle, begun, &mut copy, visitor)).transpose()
+        begun.map(|begun| Self::visit(handle, begun, &mut copy, visitor)).transpose()
     }
 
     /// Makes a claim of what was begun, and shows the tuple to `visitor`.
-    pub(crate) fn pour<R, E: From<Error>>(
+    pub(crate) fn visit<R, E: From<Error>>(
         handle: &H,
         begun: Begun,
         copy: &mut TupleBuffer,

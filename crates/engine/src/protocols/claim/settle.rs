@@ -31,7 +31,7 @@ use crate::time::list::{self, List, Place};
 use crate::time::{bounded_lock, holds, wheel};
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
-use crate::waiters::{chain, keep};
+use crate::waiters::{chain, timer_leader};
 
 impl<H: Handle> Claim<H> {
     /// Consumes the tuple, and stores `puts` at the same moment (rules K2, K4).
@@ -274,16 +274,16 @@ fn free_claimed<'m>(
     partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<Delivery, Error> {
-    let told = told_of_end(store, section, partition, record)?;
+    let delivery = publish_end(store, section, partition, record)?;
     section.add(partition.page(), HELD, -1);
     links::free_tuple(store, section, partition, record)?;
     count_take(partition);
-    Ok(told)
+    Ok(delivery)
 }
 
-/// As [`crate::waiters::deliver::told_of_removal`], of a record whose holder consumes it. Only those who watch removals need its kinds.
+/// As [`crate::waiters::deliver::publish_removal`], of a record whose holder consumes it. Only those who watch removals need its kinds.
 #[inline(always)]
-pub(crate) fn told_of_end<'m>(
+pub(crate) fn publish_end<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -294,7 +294,7 @@ pub(crate) fn told_of_end<'m>(
     }
     let kinds = kinds_of(store, section.view(), record.header)?;
     let taken = (record.reference, EventKind::Take);
-    deliver::told_of_removal(store, section, partition, taken, kinds.as_slice())
+    deliver::publish_removal(store, section, partition, taken, kinds.as_slice())
 }
 
 /// Consumes a claimed tuple and stores others, at one moment (rule K4).
@@ -307,7 +307,7 @@ fn done_with(
     bulk::all_incoming(store, puts, &mut incoming)?;
     bulk::set_terms(store, &mut incoming, terms);
     full::require_fit(store, &incoming)?;
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     if let [(sole, _)] = &mut incoming[..] {
         // It comes for the one that goes.
         sole.takes_room = false;
@@ -338,19 +338,19 @@ fn done_with_once(
     section.focus(place.scope);
     end_claim(store, &mut section, partition, record)?;
     section.add(partition.page(), HELD, -1);
-    let mut wakes = told_of_end(store, &mut section, partition, record)?;
+    let mut wakes = publish_end(store, &mut section, partition, record)?;
     wakes.join(bulk::store_all(store, &mut section, incoming)?);
     // Frees last: a block that this section frees must not be filled in it again.
     step::begin(&section)?;
     section.focus(place.scope);
-    take::free_told(store, &mut section, partition, record)?;
+    take::free_journalled(store, &mut section, partition, record)?;
     journal::commit(store, &mut section)?;
     Ok(wakes)
 }
 
 /// Gives a claimed tuple back: an attempt has failed. Without a reason if there is no room for it.
 pub(crate) fn abort_claim(store: &Store, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let fail = |failure: Option<&Failure<'_>>| {
         with_claim(store, place, |section, partition, record| {
             let kinds = kinds_of(store, section.view(), record.header)?;
@@ -365,11 +365,11 @@ pub(crate) fn abort_claim(store: &Store, place: Place, failure: &Failure<'_>) ->
 
 /// Gives a claimed tuple back as if it had never been claimed.
 pub(crate) fn release_claim(store: &Store, place: Place) -> Result<(), Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     with_claim(store, place, |section, partition, record| {
         let kinds = kinds_of(store, section.view(), record.header)?;
         end_claim(store, section, partition, record)?;
-        let back = (record.reference, Happening::Unheard);
+        let back = (record.reference, Happening::Unpublished);
         held::give_back(store, section, partition, back, kinds.as_slice())
     })
 }
@@ -406,7 +406,7 @@ pub(crate) fn fail_claim<'m>(
     changes::attempts(store, section, record);
     let most = extension.load(ATTEMPTS_MAX);
     let is_last = most != 0 && number >= most;
-    let told = if is_last && !clock::is_past(lease_end_ms(section.view(), record)) {
+    let delivery = if is_last && !clock::is_past(lease_end_ms(section.view(), record)) {
         give_up(store, section, partition, (record, extension), kinds)?
     } else {
         let back = (record.reference, EventKind::Return.into());
@@ -414,7 +414,7 @@ pub(crate) fn fail_claim<'m>(
     };
     // Frees last: who waited for the tuple may have been given a copy.
     history::free(section, &store.layout, partition, replaced)?;
-    Ok(told)
+    Ok(delivery)
 }
 
 /// Puts a record that is off its claim with the dead ones (rule K5).
@@ -426,10 +426,10 @@ fn give_up<'m>(
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let gone = (record.reference, EventKind::Expire);
-    let told = deliver::told_of_removal(store, section, partition, gone, kinds)?;
+    let delivery = deliver::publish_removal(store, section, partition, gone, kinds)?;
     section.add(partition.page(), HELD, -1);
     list_dead(store, section, partition, (record, extension))?;
-    Ok(told)
+    Ok(delivery)
 }
 
 /// Lists a record that is on no list with the dead ones.

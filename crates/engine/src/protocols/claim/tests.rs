@@ -36,7 +36,7 @@ fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
     });
     let begun = begun.unwrap().unwrap();
     let refused = testing::beside_one_inside(&engine, || {
-        Claim::pour(&engine, begun, &mut copy, |_| Ok::<_, Error>(())).map(|_| ())
+        Claim::visit(&engine, begun, &mut copy, |_| Ok::<_, Error>(())).map(|_| ())
     });
     assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
     let claimed = engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(()));
@@ -59,7 +59,7 @@ fn a_renewal_waits_for_nobody_who_is_stopped_in_what_it_takes_to_do_what_is_due_
     // What comes of a renewal while a thread is inside of `scope`.
     let beside =
         |scope| testing::beside_one_who_stays(&engine, scope, || renewal.try_prolong(ttl)).unwrap();
-    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+    for scope in [head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
         assert!(beside(scope), "nothing is due");
         engine.put_leased(&[Field::Int(2)], &brief).unwrap();
         let view = engine.memory.view();

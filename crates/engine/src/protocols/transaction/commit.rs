@@ -21,7 +21,7 @@ use crate::store::partition::{self, HELD, Partition};
 use crate::store::{Store, record, step};
 use crate::time::list::{List, Place};
 use crate::waiters::deliver::Delivery;
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// What changes in one space.
 struct Change<'a> {
@@ -62,14 +62,14 @@ impl Transaction {
 
 /// Commits what was done in one space: nothing elsewhere has to come with it. Returns whether nothing was lost before.
 fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
-    let fields = part.own.fields();
-    let refs = part.own.refs(&fields);
+    let fields = part.writes.fields();
+    let refs = part.writes.refs(&fields);
     let mut incoming = Together::new();
     part.incoming(&refs, &mut incoming)?;
     let change = Change::new(part, &incoming);
     let engine = &*part.engine;
     full::require_fit(engine, &incoming)?;
-    keep::keep_time_for_wide(engine)?;
+    timer_leader::catch_up_for_multi_shape(engine)?;
     let commit = || -> Result<Option<Delivery>, Error> {
         let (mut section, places) = change.enter()?;
         if clock::is_past(end_ms) {
@@ -95,14 +95,14 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
     let mut parts: Few<&Part> = busy.map(|part| &**part).collect();
     // Always in the same order, whoever commits, so that no two wait for each other.
     parts.sort_by_key(|part| part.engine.segment.identity().uuid);
-    let fields: Few<_> = parts.iter().map(|part| part.own.fields()).collect();
+    let fields: Few<_> = parts.iter().map(|part| part.writes.fields()).collect();
     let refs: Few<_> =
-        parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
+        parts.iter().zip(&fields).map(|(part, fields)| part.writes.refs(fields)).collect();
     let mut incoming: Few<Together<'_>> = parts.iter().map(|_| Together::new()).collect();
     for ((part, refs), incoming) in parts.iter().zip(&refs).zip(&mut incoming) {
         part.incoming(refs, incoming)?;
         full::require_fit(&part.engine, incoming)?;
-        keep::keep_time_for_wide(&part.engine)?;
+        timer_leader::catch_up_for_multi_shape(&part.engine)?;
     }
     let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
     let changes: Few<Change<'_>> = changes.collect();
@@ -261,7 +261,7 @@ impl<'a> Change<'a> {
             };
             settle::end_hold(engine, section, partition, (record, List::Enlisted))?;
             section.add(partition.page(), HELD, -1);
-            wakes.join(settle::told_of_end(engine, section, partition, record)?);
+            wakes.join(settle::publish_end(engine, section, partition, record)?);
         }
         // The places of what goes are free for what follows.
         quota::require_places(
@@ -279,7 +279,7 @@ impl<'a> Change<'a> {
         for place in self.part.held() {
             let partition = begin(section, *place)?;
             let record = record::at(section.view(), place.reference);
-            take::free_told(engine, section, partition, record)?;
+            take::free_journalled(engine, section, partition, record)?;
         }
         for place in locks() {
             lock::free_lock(engine, section, place)?;

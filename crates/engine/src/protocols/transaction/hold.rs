@@ -22,7 +22,7 @@ use crate::time::list::{List, Place};
 use crate::time::wheel;
 use crate::waiters::deliver::{self, Delivery};
 use crate::waiters::events::{EventKind, Happening};
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// A tuple that a transaction has taken, as the transaction knows it.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,7 @@ pub(crate) fn delist<'m>(
 
 /// Gives back what is at `place`, if it is still its holder's.
 pub(crate) fn release_hold(store: &Store, place: Place, happening: Happening) -> Result<(), Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
         let partition = Partition::of_scope(section.view(), place.scope);
@@ -143,7 +143,7 @@ pub(crate) fn release_to_lock(
     place: Place,
     term: Term,
 ) -> Result<Option<Lock>, Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let (delivery, lock) = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
         let partition = Partition::of_scope(section.view(), place.scope);
@@ -170,7 +170,7 @@ fn delist_locked<'m>(
 ) -> Result<(Delivery, Option<Lock>), Error> {
     let kinds = kinds_of(store, section.view(), record.header)?;
     if clock::is_past(lease_end_ms(section.view(), record)) {
-        let back = (record, Happening::Unheard);
+        let back = (record, Happening::Unpublished);
         let delivery = delist(store, section, partition, back, kinds.as_slice())?;
         return Ok((delivery, None));
     }

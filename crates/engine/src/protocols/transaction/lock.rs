@@ -28,7 +28,7 @@ use crate::store::{Store, blocks, step};
 use crate::time::list::{self, List, Place};
 use crate::time::wheel;
 use crate::waiters::deliver::{self, Delivery};
-use crate::waiters::keep;
+use crate::waiters::timer_leader;
 
 /// Bytes of a lock's image: the tuple's place (a word of its own), and its number.
 const IMAGE_LEN: u32 = 16;
@@ -160,7 +160,7 @@ pub(crate) fn take_off<'m>(
     let kinds = kinds_of(store, section.view(), record.header)?;
     if count_down(section, record) != 0 {
         // One whose own lock is the last one left may take it now: it watches.
-        return deliver::tell_watchers(
+        return deliver::wake_watchers(
             store,
             section,
             partition,
@@ -207,7 +207,7 @@ pub(crate) fn locked<'m>(
 
 /// Ends the lock at `place`, if it stands still.
 pub(crate) fn release_lock(store: &Store, place: Place) -> Result<(), Error> {
-    keep::keep_time_for_wide(store)?;
+    timer_leader::catch_up_for_multi_shape(store)?;
     let delivery = provide::retry(store, || {
         let mut section = enter::enter(store, place.scope)?;
         let partition = Partition::of_scope(section.view(), place.scope);

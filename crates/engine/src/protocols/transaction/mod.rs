@@ -1,6 +1,6 @@
 //! Transactions (rules X1 to X7): operations on one or several spaces that take effect together, or not at all.
 //!
-//! A transaction's puts stay in its process until it commits ([`own`]). Its takes ([`take`]) are held in the space, in
+//! A transaction's puts stay in its process until it commits ([`write_set`]). Its takes ([`take`]) are held in the space, in
 //! no list that a search goes through ([`hold`]). Its reads get a lock that all others' takes pass over ([`lock`]).
 //! Takes and reads carry a timer, the end of the transaction's lease, and the process that has them, so that they come
 //! back by themselves. Nothing is locked while the caller computes. A commit locks every partition concerned, checks that
@@ -10,10 +10,10 @@ mod commit;
 mod finish;
 pub(crate) mod hold;
 pub(crate) mod lock;
-mod own;
 mod part;
 mod take;
 mod verbs;
+mod write_set;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -12,7 +12,7 @@ use crate::operations::bulk::{self, Found, Together};
 use crate::operations::targets::TupleCopy;
 use crate::protocols::transaction::hold::{self, Enlisted, Hold};
 use crate::protocols::transaction::lock::{self, Lock, Locks};
-use crate::protocols::transaction::own::Own;
+use crate::protocols::transaction::write_set::WriteSet;
 use crate::protocols::transaction::{Few, Term};
 use crate::store::partition::Partition;
 use crate::store::{record, step};
@@ -27,13 +27,13 @@ pub(super) struct Part {
     /// Its locks on what it has read.
     pub(super) locks: Locks,
     /// What it is going to put.
-    pub(super) own: Own,
+    pub(super) writes: WriteSet,
 }
 
 impl Part {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        let own = Own::new(engine.seed);
-        Self { engine, holds: Few::new(), locks: Locks::default(), own }
+        let writes = WriteSet::new(engine.seed);
+        Self { engine, holds: Few::new(), locks: Locks::default(), writes }
     }
 
     pub(super) fn takes(&self) -> usize {
@@ -41,7 +41,7 @@ impl Part {
     }
 
     pub(super) fn puts(&self) -> usize {
-        self.own.len()
+        self.writes.len()
     }
 
     /// Where what it has taken is.
@@ -56,7 +56,7 @@ impl Part {
         all: &mut Together<'f>,
     ) -> Result<(), Error> {
         bulk::all_incoming(&self.engine, refs, all)?;
-        bulk::set_terms(&self.engine, all, &self.own.terms());
+        bulk::set_terms(&self.engine, all, &self.writes.terms());
         for (one, _) in all.iter_mut().take(self.holds.len()) {
             // It comes for one that goes.
             one.takes_room = false;
@@ -65,13 +65,13 @@ impl Part {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.holds.is_empty() && self.locks.is_empty() && self.own.len() == 0
+        self.holds.is_empty() && self.locks.is_empty() && self.writes.len() == 0
     }
 
     /// Gives back what was taken and unlocks what was read; all of it, whatever goes wrong with some. The oldest of each
     /// shape comes first, so that it goes to whoever waits (rule T2).
     pub(super) fn release(&mut self) -> Result<(), Error> {
-        self.own = Own::new(self.engine.seed);
+        self.writes = WriteSet::new(self.engine.seed);
         let holds = std::mem::take(&mut self.holds);
         let locks = std::mem::take(&mut self.locks);
         let held = holds.iter().map(|hold| (hold.age(), (List::Enlisted, hold.place)));
@@ -101,7 +101,7 @@ impl Part {
     pub(super) fn put_back(&mut self, taken: Enlisted, term: Term) -> Result<(), Error> {
         let Enlisted { hold, was_locked } = taken;
         if !was_locked {
-            return hold::release_hold(&self.engine, hold.place, Happening::Unheard);
+            return hold::release_hold(&self.engine, hold.place, Happening::Unpublished);
         }
         if let Some(lock) = hold::release_to_lock(&self.engine, hold.place, term)? {
             let gone = self.locks.add(lock);

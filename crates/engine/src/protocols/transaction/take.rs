@@ -12,8 +12,8 @@ use crate::operations::targets::{Target, TupleBuffer, TupleCopy};
 use crate::protocols::transaction::Term;
 use crate::protocols::transaction::hold::{self, Enlisted};
 use crate::protocols::transaction::lock::{self, Lock, Locks};
-use crate::protocols::transaction::own::{Number, is_beaten};
 use crate::protocols::transaction::part::Part;
+use crate::protocols::transaction::write_set::{Number, is_preceded};
 use crate::store::partition::{self, Partition};
 use crate::store::record::{self, Record};
 use crate::store::registry::Kinds;
@@ -25,14 +25,14 @@ enum First {
     /// It was taken. The lock that the transaction had on it is turned into that.
     Taken(Enlisted, bool, Option<Lock>),
     /// What the transaction has put itself comes before it, and before all others.
-    Beaten,
+    Preceded,
     /// Somebody else has read it: the match is another one.
     Passed,
 }
 
 impl Part {
     /// Takes the match that `order` asks for out of the space, past what others have read. It is not yet noted as
-    /// held by the transaction, and may still be beaten by `rival`, what the transaction itself has put. Returns also
+    /// held by the transaction, and may still be preceded by `rival`, what the transaction itself has put. Returns also
     /// whether it was copied to `copy`, as a short one is.
     pub(super) fn take(
         &mut self,
@@ -51,7 +51,7 @@ impl Part {
         // By all other orders, what it has put itself comes after all that is in the space, or has won before.
         let rival = rival.filter(|_| matches!(order, Order::Max(_) | Order::Min(_)));
         match self.take_first(template, (order, rival), (term, copy))? {
-            None | Some(First::Beaten) => Ok(None),
+            None | Some(First::Preceded) => Ok(None),
             Some(First::Taken(taken, is_copied, lock)) => {
                 if let Some(lock) = lock {
                     self.locks.remove(&lock);
@@ -71,14 +71,14 @@ impl Part {
         (term, copy): (Term, &mut TupleBuffer),
     ) -> Result<Option<First>, Error> {
         let (engine, locks): (&Engine, _) = (&self.engine, &self.locks);
-        let rival = rival.map(|number| self.own.get(number).view());
+        let rival = rival.map(|number| self.writes.get(number).view());
         let how = (order, Purpose::Read, Clock::BeforeSearch);
         at_match::at_match(engine, template, how, |section, partition, hit, kinds| {
             let record = hit.record;
             if let Some(own) = &rival {
                 let copy = TupleCopy::new(section.view(), record.reference, *kinds);
-                if is_beaten(&copy.view(), own, order) {
-                    return Ok(First::Beaten);
+                if is_preceded(&copy.view(), own, order) {
+                    return Ok(First::Preceded);
                 }
             }
             if !Purpose::Take.passes_over(record.header) {
@@ -111,14 +111,15 @@ impl Part {
         (order, rival): (Order, Option<Number>),
         (term, copy): (Term, &mut TupleBuffer),
     ) -> Result<Option<(Enlisted, bool)>, Error> {
-        let Self { engine, locks, own, .. } = self;
+        let Self { engine, locks, writes, .. } = self;
         let engine: &Store = engine;
-        let rival = rival.map(|number| own.get(number).view());
-        // Not if it is beaten: it would lose its lock, though it is not taken.
+        let rival = rival.map(|number| writes.get(number).view());
+        // Not if it is preceded: it would lose its lock, though it is not taken.
         let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
             let chosen = at_match::chosen(engine, section, targets, order);
             let chosen = chosen.filter(|found| {
-                !rival.is_some_and(|own| is_beaten(&found.copy(section).view(), &own, order))
+                !rival
+                    .is_some_and(|writes| is_preceded(&found.copy(section).view(), &writes, order))
             });
             chosen.map(|found| found.place(targets)).into_iter().collect()
         };

@@ -12,9 +12,9 @@ use crate::operations::wait::{self, Outcome, Waiter};
 use crate::operations::{bulk, put};
 use crate::protocols::transaction::Transaction;
 use crate::protocols::transaction::hold::{self, Enlisted};
-use crate::protocols::transaction::own::{Number, is_beaten};
+use crate::protocols::transaction::write_set::{Number, is_preceded};
 use crate::store;
-use crate::waiters::patience::Patience;
+use crate::waiters::hand_off::HandOffDeadline;
 
 impl Transaction {
     /// Puts a tuple into space number `at`, at commit (rule X2).
@@ -41,7 +41,7 @@ impl Transaction {
         self.require_open()?;
         let part = &mut self.parts[at];
         let incoming = put::incoming(&part.engine, tuple.into())?;
-        part.own.put(&incoming, terms);
+        part.writes.put(&incoming, terms);
         Ok(())
     }
 
@@ -55,7 +55,7 @@ impl Transaction {
         put::incoming(&self.parts[at].engine, tuple.into()).map(|_| ())
     }
 
-    /// Whether it has read something in space number `at`. Then a take that finds nothing must not get in line: what
+    /// Whether it has read something in space number `at`. Then a take that finds nothing must not join the wait queue: what
     /// may come is what it has read itself, when others have not any more, and nobody hands that over. It watches, and
     /// tries again.
     pub fn has_read(&self, at: usize) -> bool {
@@ -77,15 +77,15 @@ impl Transaction {
         visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_open()?;
-        let own = self.own_match(at, template, order);
+        let own = self.match_in_writes(at, template, order);
         if order != Order::Lifo || own.is_none() {
             let mut copy = TupleBuffer::new();
             let into = (self.term, &mut copy);
             if let Some(taken) = self.parts[at].take(template, (order, own), into)? {
-                return self.pour_held(at, (taken, &mut copy), (order, own), visitor).map(Some);
+                return self.visit_held(at, (taken, &mut copy), (order, own), visitor).map(Some);
             }
         }
-        own.map(|number| self.pour_own(at, number, visitor)).transpose()
+        own.map(|number| self.visit_written(at, number, visitor)).transpose()
     }
 
     /// Copies a match in space number `at` for `visitor`, and locks it; `None` if nothing matches.
@@ -101,13 +101,14 @@ impl Transaction {
         visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_open()?;
-        let own = self.own_match(at, template, order);
+        let own = self.match_in_writes(at, template, order);
         let part = &mut self.parts[at];
         if order != Order::Lifo || own.is_none() {
             let read = part.read(template, order, self.term)?;
             if let Some((copy, lock)) = read {
-                let is_own_better = own
-                    .is_some_and(|own| is_beaten(&copy.view(), &part.own.get(own).view(), order));
+                let is_own_better = own.is_some_and(|own| {
+                    is_preceded(&copy.view(), &part.writes.get(own).view(), order)
+                });
                 let locks = Vec::from_iter(lock);
                 if !is_own_better {
                     let result = visitor(copy.view());
@@ -117,7 +118,7 @@ impl Transaction {
                 part.keep(locks, false)?;
             }
         }
-        own.map(|own| visitor(part.own.get(own).view())).transpose()
+        own.map(|own| visitor(part.writes.get(own).view())).transpose()
     }
 
     /// Takes the matches of one moment from space number `at`, up to `limit`: the oldest of each shape first, then
@@ -151,7 +152,7 @@ impl Transaction {
         mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         self.require_open()?;
-        let own = self.parts[at].own.matches(template);
+        let own = self.parts[at].writes.matches(template);
         let from_space = (at_least.saturating_sub(own.len()), at_most);
         let taken = self.parts[at].take_many(template, from_space, self.term)?;
         if taken.len() + own.len() < at_least {
@@ -162,7 +163,7 @@ impl Transaction {
         let part = &mut self.parts[at];
         let begin = part.holds.len();
         part.holds.extend(all_taken.iter().map(|one| one.hold));
-        let mut pour_all = || {
+        let mut visit_all = || {
             let mut results = Vec::new();
             let mut buffer = TupleBuffer::new();
             for (one, copy) in &taken {
@@ -173,14 +174,14 @@ impl Transaction {
                     .push(visitor(copy.as_ref().map_or_else(|| buffer.view(), TupleCopy::view))?);
             }
             for number in own {
-                results.push(visitor(part.own.get(*number).view())?);
+                results.push(visitor(part.writes.get(*number).view())?);
             }
             Ok(Some(results))
         };
-        match pour_all() {
+        match visit_all() {
             Ok(Some(results)) => {
                 for number in own {
-                    part.own.remove(*number);
+                    part.writes.remove(*number);
                 }
                 Ok(Some(results))
             }
@@ -223,8 +224,8 @@ impl Transaction {
         let limit = limit.unwrap_or(usize::MAX);
         let part = &mut self.parts[at];
         let (copies, locks) = part.read_all(template, limit, self.term)?;
-        let own = part.own.matches(template);
-        let own = own.iter().map(|number| part.own.get(*number));
+        let own = part.writes.matches(template);
+        let own = own.iter().map(|number| part.writes.get(*number));
         let all = copies.iter().chain(own).take(limit);
         let results: Result<Vec<R>, E> = all.map(|copy| visitor(copy.view())).collect();
         part.keep(locks, results.is_ok())?;
@@ -239,10 +240,10 @@ impl Transaction {
     pub fn count(&mut self, at: usize, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         self.require_open()?;
         let part = &mut self.parts[at];
-        Ok(bulk::count(&part.engine, template)? + part.own.matches(template).len() as u64)
+        Ok(bulk::count(&part.engine, template)? + part.writes.matches(template).len() as u64)
     }
 
-    /// Gets in line to take a match from space number `at` (rule X6), for [`Transaction::finish_take`]; or, if it is
+    /// Joins the wait queue to take a match from space number `at` (rule X6), for [`Transaction::finish_take`]; or, if it is
     /// not to be taken, watches for one.
     ///
     /// # Errors
@@ -260,11 +261,16 @@ impl Transaction {
             return wait::waiter(engine, template, Want::Put);
         }
         // What it is handed is back when the transaction is over, also if the process is stopped.
-        wait::waiter_for(engine, template, Want::Take, Some(Patience::Until(self.term.end_ms)))
+        wait::waiter_for(
+            engine,
+            template,
+            Want::Take,
+            Some(HandOffDeadline::Until(self.term.end_ms)),
+        )
     }
 
     /// Takes what a waiter of [`Transaction::waiter`] was handed. Does not wait: if there is nothing, the waiter stays
-    /// in line.
+    /// in the wait queue.
     ///
     /// # Errors
     ///
@@ -280,12 +286,12 @@ impl Transaction {
         match waiter.finish_enlisted(self.term, &mut copy)? {
             Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
             Outcome::Done(taken) => self
-                .pour_held(at, (taken, &mut copy), (Order::Fifo, None), visitor)
+                .visit_held(at, (taken, &mut copy), (Order::Fifo, None), visitor)
                 .map(Outcome::Done),
         }
     }
 
-    fn own_match(
+    fn match_in_writes(
         &mut self,
         at: usize,
         template: &[TemplateRef<'_>],
@@ -293,12 +299,12 @@ impl Transaction {
     ) -> Option<Number> {
         let part = &mut self.parts[at];
         let random = store::random_for(&part.engine, order);
-        part.own.pick(template, order, random)
+        part.writes.pick(template, order, random)
     }
 
     /// Gives what was taken from the space to `visitor`, by way of `copy`, unless it was copied there; or what the transaction
     /// has put itself, if the order asks for that rather.
-    fn pour_held<R, E: From<Error>>(
+    fn visit_held<R, E: From<Error>>(
         &mut self,
         at: usize,
         ((taken, is_copied), copy): ((Enlisted, bool), &mut TupleBuffer),
@@ -318,9 +324,11 @@ impl Transaction {
             return Err(self.run_out()?.into());
         }
         let view = copy.view();
-        if let Some(own) = own.filter(|own| is_beaten(&view, &part.own.get(*own).view(), order)) {
+        if let Some(own) =
+            own.filter(|own| is_preceded(&view, &part.writes.get(*own).view(), order))
+        {
             self.put_back(at, &[taken])?;
-            return self.pour_own(at, own, visitor);
+            return self.visit_written(at, own, visitor);
         }
         match visitor(view) {
             Ok(result) => {
@@ -335,13 +343,13 @@ impl Transaction {
     }
 
     /// Gives what the transaction has put itself to `visitor`, and forgets it.
-    fn pour_own<R, E: From<Error>>(
+    fn visit_written<R, E: From<Error>>(
         &mut self,
         at: usize,
         number: Number,
         visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let own = &mut self.parts[at].own;
+        let own = &mut self.parts[at].writes;
         let result = visitor(own.get(number).view())?;
         own.remove(number);
         Ok(result)

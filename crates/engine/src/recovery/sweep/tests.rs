@@ -183,7 +183,7 @@ fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     assert!(!first.wait(Some(Duration::ZERO)).unwrap());
     logs.kill();
     crate::recovery::sweep::settle_all(&engine).unwrap();
-    assert!(first.is_ready(), "the first in line is told");
+    assert!(first.is_ready(), "the first in the wait queue is told");
     first.give_up().unwrap();
     engine.put(&large).unwrap();
     engine.check().unwrap();
@@ -220,17 +220,20 @@ fn who_keeps_the_time_does_not_wait_for_who_is_stopped_where_something_is_due_t6
     let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
     let partition = crate::store::partition::scope_of(0);
     let inside = stays_after(|| Section::enter(&engine.memory, partition).unwrap());
-    while !crate::waiters::keep::anything_is_due(&engine) {
+    while !crate::waiters::timer_leader::anything_is_due(&engine) {
         std::thread::yield_now();
     }
     assert!(!waiter.wait(Some(Duration::from_millis(50))).unwrap());
-    assert!(crate::waiters::keep::anything_is_due(&engine), "that is left to who is inside");
+    assert!(
+        crate::waiters::timer_leader::anything_is_due(&engine),
+        "that is left to who is inside"
+    );
     engine.put(&[Field::Str("elsewhere")]).unwrap();
     assert!(waiter.wait(None).unwrap());
     waiter.finish(|_| Ok::<_, Error>(())).unwrap();
     let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
     inside.kill();
-    while crate::waiters::keep::anything_is_due(&engine) {
+    while crate::waiters::timer_leader::anything_is_due(&engine) {
         assert!(!waiter.wait(Some(Duration::from_millis(1))).unwrap());
     }
     engine.check().unwrap();

@@ -1,14 +1,14 @@
 //! Subscriptions: what happens to tuples, told to those who asked for it (rules N1 to N3).
 //!
-//! A subscription is a wait node ([`crate::waiters`]) that stays in line, with a [`ring`] of events: copies of the
+//! A subscription is a wait node ([`crate::waiters`]) that stays in the wait queue, with a [`ring`] of events: copies of the
 //! tuples, with the kinds of the events. The section that changes a tuple looks for matching wait nodes, as it does for
-//! waiters, and stores the event in their rings ([`hear`]). So an event exists if and only if the change has happened.
+//! waiters, and stores the event in their rings ([`publish`]). So an event exists if and only if the change has happened.
 //! The [subscription](crate::protocols::subscription) takes events out of its ring at its own pace.
 //!
 //! The ring is memory of the subscription's own, got when it begins. So whoever puts or takes never asks for memory
 //! for it, never waits for it, and is never refused because of it: a ring that is full loses its oldest events.
 
-pub(crate) mod hear;
+pub(crate) mod publish;
 pub(crate) mod ring;
 
 /// What happened to a tuple.
@@ -76,7 +76,7 @@ impl SubscribeTerms {
     }
 
     /// Whether there is no kind of event that is to be heard.
-    pub fn hears_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.kinds == 0
     }
 
@@ -96,14 +96,14 @@ impl SubscribeTerms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
     /// An event.
-    Heard(EventKind),
+    Published(EventKind),
     /// It is back after a call that had no effect (rule T5): nothing happened.
-    Unheard,
+    Unpublished,
 }
 
 impl From<EventKind> for Happening {
     fn from(kind: EventKind) -> Self {
-        Self::Heard(kind)
+        Self::Published(kind)
     }
 }
 
@@ -111,8 +111,8 @@ impl Happening {
     /// The bit of the event, if it is one.
     pub(crate) const fn bit(self) -> u32 {
         match self {
-            Self::Heard(kind) => kind.bit(),
-            Self::Unheard => 0,
+            Self::Published(kind) => kind.bit(),
+            Self::Unpublished => 0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The ring of a subscription: the events that wait for it, oldest first, in memory of its own.
 //!
 //! A run of extents. Its first granule has the ring's words, which belong to the lock that the subscription's wait node
-//! is in line under. Behind it lie the events, each in one piece, of a multiple of eight bytes:
+//! is in the wait queue under. Behind it lie the events, each in one piece, of a multiple of eight bytes:
 //!
 //! | bytes | ring | | bytes | event |
 //! |---:|---|-|---:|---|
@@ -295,14 +295,14 @@ impl<'m> Ring<'m> {
 
     /// What was in the ring when this section began.
     fn seen(self, section: &Section<'m>) -> Extent {
-        let turn = section.view().turn(section.focused());
+        let section_number = section.view().section_number(section.focused());
         let words = self.words;
-        if words.load(SEEN_SECTION) != turn {
+        if words.load(SEEN_SECTION) != section_number {
             let now = self.extent();
             words.init(SEEN_HEAD, now.head);
             words.init(SEEN_TAIL, now.tail);
             words.init(SEEN_COUNT, now.count);
-            words.init(SEEN_SECTION, turn);
+            words.init(SEEN_SECTION, section_number);
             return now;
         }
         let word = |at| words.load(at);

@@ -123,7 +123,7 @@ fn is_in_sets(engine: &Engine, waiter: &Waiter) -> bool {
     node(&view, waiter.number()).load(FORM) & 0xff == SETS
 }
 
-fn has_heard(listener: &Subscription) -> bool {
+fn has_event(listener: &Subscription) -> bool {
     listener.try_next(|_| Ok::<_, Error>(())).unwrap().is_some()
 }
 
@@ -155,7 +155,7 @@ fn who_waits_is_served_exactly_with_what_its_template_matches_m1_m3_t3() {
             tuple.with_ref(|tuple| engine.put(tuple)).unwrap().unwrap();
             for (index, template) in templates.iter().enumerate() {
                 let expected = template.matches(tuple);
-                assert_eq!(has_heard(&listeners[index]), expected, "{template} hears of {tuple:?}");
+                assert_eq!(has_event(&listeners[index]), expected, "{template} hears of {tuple:?}");
                 let Some(reader) = readers.get(index) else { continue };
                 assert_eq!(reader.is_ready(), expected, "{template} reads {tuple:?}");
                 let count = if expected { &mut served } else { &mut missed };
@@ -185,7 +185,7 @@ fn the_place_of_an_integer_beyond_64_bits_is_not_taken_for_an_integer_m2() {
         let listeners = [value, other].map(|actual| listens(&engine, &like(actual).into()));
         let tuple = Tuple::from(vec![value.clone()]);
         tuple.with_ref(|tuple| engine.put(tuple)).unwrap().unwrap();
-        assert_eq!(listeners.map(|listener| has_heard(&listener)), [true, false], "{value:?}");
+        assert_eq!(listeners.map(|listener| has_event(&listener)), [true, false], "{value:?}");
     }
 }
 
@@ -229,8 +229,8 @@ fn a_stored_template_is_told_as_it_was_given() {
             };
             let kinds = template.with_refs(one_shape).unwrap();
             let view = engine.memory.view();
-            let told = super::template(&view, node(&view, waiter.number()), kinds.as_ref());
-            assert_eq!(told.as_ref(), Some(&template));
+            let stored = super::template(&view, node(&view, waiter.number()), kinds.as_ref());
+            assert_eq!(stored.as_ref(), Some(&template));
             assert!(!view.violated());
             in_sets += u32::from(is_in_sets(&engine, &waiter));
         }

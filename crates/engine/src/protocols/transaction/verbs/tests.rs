@@ -24,7 +24,7 @@ fn a_take_that_fails_before_its_tuple_is_seen_takes_nothing_x5() {
     let into = (transaction.term, &mut copy);
     let taken = transaction.parts[0].take(&template, how, into).unwrap().unwrap();
     let refused = testing::beside_one_inside(&engine, || {
-        transaction.pour_held(0, (taken, &mut copy), how, |_| Ok::<_, Error>(()))
+        transaction.visit_held(0, (taken, &mut copy), how, |_| Ok::<_, Error>(()))
     });
     assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
     transaction.commit().unwrap();

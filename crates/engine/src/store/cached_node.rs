@@ -7,13 +7,13 @@ use tupelo_shm::process::fork_generation;
 /// The wait node that this process waited in last, kept for its next wait: whoever waits often, and briefly, needs no
 /// lock for it. It is the process's own all the while, so it goes with it if it dies.
 #[derive(Default)]
-pub(crate) struct SpareNode {
+pub(crate) struct CachedNode {
     /// Its number, 0 if there is none, below the count of forks at which it was kept: a child must not use
     /// its parent's.
     word: AtomicU64,
 }
 
-impl SpareNode {
+impl CachedNode {
     /// Takes it out.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are meant")]
     pub(crate) fn take(&self) -> Option<u32> {

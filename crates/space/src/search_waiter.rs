@@ -1,4 +1,4 @@
-//! In line in several spaces at once: how a search waits (rules O10, T5, T6).
+//! In the wait queues of several spaces at once: how a search waits (rules O10, T5, T6).
 //!
 //! Each space has signals of its own memory, so a search has a notifier in each, and sleeps until the socket of one is
 //! readable. Whatever the spaces hand over meanwhile, one tuple is picked up. The other places are given up, as by a
@@ -16,19 +16,19 @@ use crate::notifier::Notifier;
 use crate::search::{Found, Search, TemplateKind};
 use crate::wait::{Outcome, Waiter, Want};
 
-/// A search that waits: a place in line in each of its spaces. Dropped, it gives them all up without effect.
+/// A search that waits: a place in the wait queue in each of its spaces. Dropped, it gives them all up without effect.
 #[derive(Debug)]
-pub struct Line {
+pub struct SearchWaiter {
     search: Search,
     kind: Option<TemplateKind>,
-    /// In the order in which the spaces are asked: the number of the space, and the place in line there.
+    /// In the order in which the spaces are asked: the number of the space, and the place in the wait queue there.
     places: Vec<(usize, Waiter)>,
-    /// The spaces that it is not in line in, as one before them seemed to have a match.
+    /// The spaces whose wait queue it has not joined, as one before them seemed to have a match.
     rest: Option<Box<Rest>>,
     begin: Instant,
 }
 
-/// Where a search is not in line yet, and the means to get in line.
+/// Where a search is not in the wait queue yet, and the means to join it.
 #[derive(Debug)]
 struct Rest {
     /// The numbers of the spaces, in the order in which they are asked.
@@ -43,7 +43,7 @@ pub(crate) struct Notifiers {
     notifiers: Vec<Notifier>,
 }
 
-impl Line {
+impl SearchWaiter {
     pub(crate) fn new(
         search: &Search,
         template: &[TemplateRef<'_>],
@@ -56,7 +56,7 @@ impl Line {
         })
     }
 
-    /// Gets in line in one space after the other, up to the first whose place `is_served`.
+    /// Joins the wait queue in one space after the other, up to the first whose place `is_served`.
     fn until(
         search: &Search,
         template: &[TemplateRef<'_>],
@@ -79,7 +79,7 @@ impl Line {
         Ok(Self { search: search.clone(), kind, places, rest, begin: Instant::now() })
     }
 
-    /// Gets in line where it is not yet. Returns whether there was such a space.
+    /// Joins the wait queue where it is not yet. Returns whether there was such a space.
     fn join_rest(&mut self) -> Result<bool, Error> {
         let Some(rest) = self.rest.take() else { return Ok(false) };
         for number in rest.spaces {
@@ -90,25 +90,25 @@ impl Line {
         Ok(true)
     }
 
-    /// The number of each space that it is in line in, as the search lists them, and its place there. For a caller that
+    /// The number of each space in whose wait queue it is, as the search lists them, and its place there. For a caller that
     /// has a [`Notifier`] in each already.
     pub fn places(&self) -> impl Iterator<Item = (usize, &Waiter)> {
         self.places.iter().map(|(number, waiter)| (*number, waiter))
     }
 
-    /// The time that it has been in line.
+    /// The time that it has been in the wait queue.
     pub fn waited(&self) -> Duration {
         self.begin.elapsed()
     }
 
     /// Picks up a tuple, if a space has handed one over, and gives up all other places. A second tuple that was handed
-    /// over goes back (rule T5). If there is no tuple, it stays in line, and from then on in all spaces. The match that
-    /// had ended its getting in line was put by a process that died before the put was certain.
+    /// over goes back (rule T5). If there is no tuple, it stays in the wait queue, and from then on in all spaces. The match that
+    /// had ended its joining the wait queue was put by a process that died before the put was certain.
     ///
     /// # Errors
     ///
     /// The error of `visitor`; then the tuple of a take is back or gone as in [`Space::try_take`]. The errors of the
-    /// space. In line nowhere then.
+    /// space. In the wait queue nowhere then.
     ///
     /// # Panics
     ///
@@ -133,16 +133,16 @@ impl Line {
         visitor: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
         assert!(!self.places.is_empty(), "a search finds one tuple");
-        let (time, in_line) = (self.waited(), self.places.len());
+        let (time, queued) = (self.waited(), self.places.len());
         // A place that is not put back at the end is given up: after an error, and after the first tuple.
         let places = std::mem::take(&mut self.places);
-        let mut kept = Vec::with_capacity(in_line);
+        let mut kept = Vec::with_capacity(queued);
         for (place, waiter) in places {
             match waiter.finish_now(|view| visitor(place, view))? {
                 Outcome::Waits(waiter) => kept.push((place, waiter)),
                 Outcome::Done(result) => {
                     self.search.note(self.kind, place);
-                    let visited = self.search.spaces().len() + in_line;
+                    let visited = self.search.spaces().len() + queued;
                     return Ok(Some(Found { result, place, visited, waited: time }));
                 }
             }
@@ -152,21 +152,21 @@ impl Line {
     }
 
     /// Waits until a tuple may be there to be picked up, or `timeout` has passed (`None`: for ever). Returns whether
-    /// one may be; perhaps in vain, so look. The places in line are kept, and the call may be repeated.
+    /// one may be; perhaps in vain, so look. The places in the wait queue are kept, and the call may be repeated.
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if a space was closed meanwhile. [`Error::Misuse`] in a fork of the process that got in
-    /// line. [`Error::LimitExceeded`] and [`Error::System`] if there can be no more notifiers. The errors of the memory.
+    /// [`Error::SpaceClosed`] if a space was closed meanwhile. [`Error::Misuse`] in a fork of the process that joined the
+    /// wait queue. [`Error::LimitExceeded`] and [`Error::System`] if there can be no more notifiers. The errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait_by(|notifiers| notifiers.wait(timeout, Notifier::last_look))
     }
 
-    /// As [`Line::wait`], by a caller that has more time than `part` ([`Waiter::wait_part`]).
+    /// As [`SearchWaiter::wait`], by a caller that has more time than `part` ([`Waiter::wait_part`]).
     ///
     /// # Errors
     ///
-    /// As [`Line::wait`].
+    /// As [`SearchWaiter::wait`].
     pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
         self.wait_by(|notifiers| notifiers.wait(Some(part), Notifier::look))
     }
@@ -175,7 +175,7 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// As [`Line::wait`].
+    /// As [`SearchWaiter::wait`].
     pub fn end_wait(&self) -> Result<(), Error> {
         self.places.iter().try_for_each(|(_, waiter)| waiter.end_wait().map(drop))
     }
@@ -293,7 +293,7 @@ impl Notifiers {
 mod tests {
     use std::time::Duration;
 
-    use super::Line;
+    use super::SearchWaiter;
     use crate::{ConnectOptions, Error, Kind, Search, Space, Visits, Want, fields, template};
 
     #[test]
@@ -303,18 +303,18 @@ mod tests {
         let search = Search::new(spaces.to_vec(), Visits::RoundRobin).unwrap();
         let template = [template!["job", Kind::Int], template!["stop"]];
         // The first place looks served: as it does to a search while a put hands over that dies before it is certain.
-        let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
-        assert_eq!(line.places().count(), 1);
+        let mut waiter = SearchWaiter::until(&search, &template, Want::Take, |_| true).unwrap();
+        assert_eq!(waiter.places().count(), 1);
         let visitor = |_: usize, _: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
-        assert!(line.finish_now(visitor).unwrap().is_none());
-        assert_eq!(line.places().map(|(number, _)| number).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(waiter.finish_now(visitor).unwrap().is_none());
+        assert_eq!(waiter.places().map(|(number, _)| number).collect::<Vec<_>>(), [0, 1, 2]);
         spaces[2].put(&fields!["job", 1]).unwrap();
-        assert!(line.wait(Some(Duration::from_secs(60))).unwrap());
-        assert_eq!(line.finish_now(visitor).unwrap().unwrap().place, 2);
+        assert!(waiter.wait(Some(Duration::from_secs(60))).unwrap());
+        assert_eq!(waiter.finish_now(visitor).unwrap().unwrap().place, 2);
         // A tuple that the following spaces have already is picked up at once.
-        let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
+        let mut waiter = SearchWaiter::until(&search, &template, Want::Take, |_| true).unwrap();
         spaces[1].put(&fields!["stop"]).unwrap();
-        assert_eq!(line.finish_now(visitor).unwrap().unwrap().place, 1);
+        assert_eq!(waiter.finish_now(visitor).unwrap().unwrap().place, 1);
         for url in urls {
             crate::remove(url).unwrap();
         }

@@ -196,21 +196,21 @@ class Undecided:
     def note_for(self, space: Any) -> Any:
         """Return what writes down an operation of the transaction in `space`."""
 
-        def note(verb: str, text: str, **told: Any) -> None:
+        def note(verb: str, text: str, **arguments: Any) -> None:
             if verb == "waits":  # which may be the last that is heard of it
-                space._note(verb, text, **told)
+                space._note(verb, text, **arguments)
             else:
-                self._lines.append((space, verb, text, told))
+                self._lines.append((space, verb, text, arguments))
 
         return note
 
     def end(self, *, is_committed: bool) -> None:
         """Record the operations; after an abort, takes count as reads."""
         lines, self._lines = self._lines, []
-        for space, verb, text, told in lines:
+        for space, verb, text, arguments in lines:
             if is_committed or verb != "put":
                 happened = verb if is_committed or verb != "take" else "read"
-                space._note(happened, text, **told)
+                space._note(happened, text, **arguments)
 
     @contextmanager
     def committing(self) -> Iterator[None]:

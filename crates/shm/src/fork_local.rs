@@ -13,7 +13,7 @@ const SLOTS: usize = 16;
 
 /// Something of which each process has its own, and which the threads of a process share.
 #[derive(Debug)]
-pub struct Own<T> {
+pub struct ForkLocal<T> {
     slots: [Mutex<Slot<T>>; SLOTS],
 }
 
@@ -25,7 +25,7 @@ pub struct Slot<T> {
     content: Option<T>,
 }
 
-impl<T> Own<T> {
+impl<T> ForkLocal<T> {
     /// Nothing yet, in any process.
     pub const fn new() -> Self {
         let slots = [const { Mutex::new(Slot { fork_generation: 0, content: None }) }; SLOTS];
@@ -57,7 +57,7 @@ impl<T> Own<T> {
     }
 }
 
-impl<T> Default for Own<T> {
+impl<T> Default for ForkLocal<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -85,11 +85,11 @@ const fn number_of(fork_generation: u32) -> usize {
 mod tests {
     use tupelo_crashtest::{Exit, fork};
 
-    use super::Own;
+    use super::ForkLocal;
 
     #[test]
     fn the_child_of_a_fork_begins_with_a_copy_unless_that_is_locked_and_has_its_own() {
-        let own: Own<Vec<u32>> = Own::new();
+        let own: ForkLocal<Vec<u32>> = ForkLocal::new();
         own.lock(Some).content().push(1);
         for is_locked in [false, true] {
             let locked = is_locked.then(|| own.lock(Some));

@@ -7,9 +7,9 @@ use tupelo_engine::{LeaseTerms, Notifier};
 use crate::shared;
 use crate::support::notifiers::{SLICE, notifiers, put_due_soon};
 
-/// Two processes: the first has the keeper and somebody else who sleeps, and is stopped.
+/// Two processes: the first has the leader and somebody else who sleeps, and is stopped.
 #[test]
-fn a_deputy_does_not_stop_together_with_the_keeper_l1() {
+fn a_deputy_does_not_stop_together_with_the_leader_l1() {
     use std::sync::atomic::Ordering;
     let engine = shared::space(8 << 20);
     let sleeps = &tupelo_crashtest::shared_words(1)[0];
@@ -36,7 +36,7 @@ fn a_deputy_does_not_stop_together_with_the_keeper_l1() {
 
 /// As one does that is stopped there, or takes long.
 #[test]
-fn a_keeper_that_dies_over_what_is_due_leaves_it_to_others_who_know_of_it_l1() {
+fn a_leader_that_dies_over_what_is_due_leaves_it_to_others_who_know_of_it_l1() {
     use tupelo_tuple::Field;
     let engine = shared::space(8 << 20);
     shared::put(&engine, 1, 1);

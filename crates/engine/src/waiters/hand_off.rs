@@ -2,25 +2,25 @@
 //!
 //! A put hands its tuple to a caller that sleeps. If the caller's process is stopped, the tuple would have no owner
 //! until the process goes on. A claim or a transaction may hold a tuple for a time only, and says so in its wait node. The
-//! time runs from the hand-over. A tuple that is not picked up by then goes to the next in line, as if the caller had
-//! given up. No attempt has failed, since no caller has seen the tuple. When the process goes on, its call is in line
-//! again, behind all others. A plain take has no time: it has taken its tuple.
+//! time runs from the hand-over. A tuple that is not picked up by then goes to the next in the wait queue, as if the caller had
+//! given up. No attempt has failed, since no caller has seen the tuple. When the process goes on, its call is in the
+//! wait queue again, behind all others. A plain take has no time: it has taken its tuple.
 //!
 //! The word that names the record in such a wait node changes in sections that have the lock that the wait node is filed under: its owner
 //! looks under that lock alone. Where a process dies over it, it may be undone under another lock of the same section. So that of
-//! a wide waiter is certain under its lock only, and not yet under that of the partition: who believes it locks both.
+//! a multi-shape waiter is certain under its lock only, and not yet under that of the partition: who believes it locks both.
 
 use std::time::Duration;
 
 use tupelo_shm::{Section, View};
 
-use super::{OWNED, PATIENCE_MS, PICK_UP_MS, RECORD, SCOPE, STATE, WANT, WaitNode, node, nodes};
+use super::{HAND_OFF_MS, OWNED, PICK_UP_MS, RECORD, SCOPE, STATE, WANT, WaitNode, node, nodes};
 use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::base::want::Want;
 use crate::store::partition::{self, HANDED_DUE_MS, Partition};
-use crate::store::{Store, record, wide};
+use crate::store::{Store, multi_shape, record};
 use crate::time::wheel;
 
 /// The shortest time for a pick-up, even if the caller's own time is shorter. On a busy machine a thread that was woken
@@ -29,7 +29,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 
 /// How long what is handed over is kept for a waiter that may have it for a time only.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum HandOffDeadline {
     /// From the hand-over on.
     For(Duration),
     /// Until a moment, in milliseconds of the clock.
@@ -37,22 +37,22 @@ pub(crate) enum Patience {
 }
 
 /// Writes down how long the owner of a wait node that nobody else knows yet may have what it is handed.
-pub(crate) fn write(node: WaitNode<'_>, patience: Patience) {
-    match patience {
-        Patience::For(time) => {
+pub(crate) fn write(node: WaitNode<'_>, deadline: HandOffDeadline) {
+    match deadline {
+        HandOffDeadline::For(time) => {
             let time_ms = time.max(SHORTEST).as_millis().try_into().unwrap_or(u64::MAX);
-            node.init64(PATIENCE_MS, time_ms.min(clock::TIME_MS_MAX));
+            node.init64(HAND_OFF_MS, time_ms.min(clock::TIME_MS_MAX));
         }
-        Patience::Until(end_ms) => node.init64(PICK_UP_MS, end_ms),
+        HandOffDeadline::Until(end_ms) => node.init64(PICK_UP_MS, end_ms),
     }
 }
 
 /// The time of what was handed over to a wait node begins, if it has one.
 pub(crate) fn begin(store: &Store, partition: Partition<'_>, node: WaitNode<'_>) {
-    let patience_ms = node.load64(PATIENCE_MS);
-    if patience_ms != 0 {
+    let hand_off_ms = node.load64(HAND_OFF_MS);
+    if hand_off_ms != 0 {
         // Means nothing unless the wait node has a record (R2).
-        node.init64(PICK_UP_MS, clock::now_ms().saturating_add(patience_ms));
+        node.init64(PICK_UP_MS, clock::now_ms().saturating_add(hand_off_ms));
     }
     let pick_up_ms = node.load64(PICK_UP_MS);
     if pick_up_ms == 0 {
@@ -89,7 +89,7 @@ fn on_time<'v>(
         .filter(|(_, end_ms)| *end_ms != 0)
 }
 
-/// Makes certain what was handed over to wide waiters, if some of it may be late in the section's partition: to be called
+/// Makes certain what was handed over to multi-shape waiters, if some of it may be late in the section's partition: to be called
 /// before anything later is locked.
 pub(crate) fn make_certain(
     section: &mut Section<'_>,
@@ -98,7 +98,7 @@ pub(crate) fn make_certain(
 ) -> Result<(), Error> {
     let due_ms = partition.page().load64(HANDED_DUE_MS);
     if due_ms != 0 && due_ms <= now_ms {
-        wide::enter_wide(section)?;
+        multi_shape::enter_multi_shape(section)?;
     }
     Ok(())
 }
@@ -115,8 +115,8 @@ pub(crate) fn first_late(view: &View<'_>, partition: Partition<'_>, now_ms: u64)
 /// Notes anew when the first of these times is over, after all that were have been dealt with. Returns it.
 pub(crate) fn note_next(section: &Section<'_>, partition: Partition<'_>) -> Option<u64> {
     let known_ms = partition.page().load64(HANDED_DUE_MS);
-    if !section.holds(head::WIDE_SCOPE) {
-        // Somebody may have died over what a wide waiter has: what was known does no harm.
+    if !section.holds(head::MULTI_SHAPE_SCOPE) {
+        // Somebody may have died over what a multi-shape waiter has: what was known does no harm.
         return (known_ms != 0).then_some(known_ms);
     }
     let next_ms = on_time(section.view(), partition).map(|(_, end_ms)| end_ms).min();
@@ -133,7 +133,7 @@ pub(crate) fn is_overlooked(view: &View<'_>, partition: Partition<'_>) -> Option
     })
 }
 
-/// Whether the owner of a wait node had something for a time, has it no more, and is not in line. Certain under the lock that
+/// Whether the owner of a wait node had something for a time, has it no more, and is not in the wait queue. Certain under the lock that
 /// the wait node names.
 pub(crate) fn has_lost(node: WaitNode<'_>) -> bool {
     node.load64(PICK_UP_MS) != 0

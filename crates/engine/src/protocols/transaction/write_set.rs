@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef, TupleView};
 
 use crate::base::terms::LeaseTerms;
-use crate::index::find::{Order, beats, chosen};
+use crate::index::find::{Order, chosen, precedes};
 use crate::operations::targets::{Patterns, TupleCopy};
 use crate::protocols::transaction::Few;
 use crate::store::incoming::Incoming;
@@ -28,7 +28,7 @@ pub(super) type Number = u64;
 pub(super) type Fields<'f> = SmallVec<[Field<'f>; 4]>;
 
 /// The tuples, oldest first.
-pub(super) struct Own {
+pub(super) struct WriteSet {
     all: Ascending<TupleCopy>,
     /// The same, by shape: from when on there are more than [`SCANNED_MAX`].
     shapes: Vec<OfShape>,
@@ -110,7 +110,7 @@ impl<V> At<Number> for Ascending<V> {
     }
 }
 
-impl Own {
+impl WriteSet {
     pub(super) fn new(seed: u64) -> Self {
         Self { all: Ascending::new(), shapes: Vec::new(), terms: BTreeMap::new(), next: 0, seed }
     }
@@ -202,10 +202,10 @@ impl Own {
         greatest: bool,
     ) -> Option<Number> {
         let matches = self.matches(template);
-        let beats = |one: Number, best: Number| {
-            beats(&self.get(one).view(), &self.get(best).view(), field, greatest)
+        let precedes = |one: Number, best: Number| {
+            precedes(&self.get(one).view(), &self.get(best).view(), field, greatest)
         };
-        matches.into_iter().reduce(|best, one| if beats(one, best) { one } else { best })
+        matches.into_iter().reduce(|best, one| if precedes(one, best) { one } else { best })
     }
 
     /// What `find` says of the matches of each alternative in each shape, oldest first.
@@ -235,7 +235,7 @@ impl Own {
         found
     }
 
-    /// The fields of all, for [`Own::refs`].
+    /// The fields of all, for [`WriteSet::refs`].
     pub(super) fn fields(&self) -> Fields<'_> {
         let mut all = Fields::new();
         for copy in self.all.values() {
@@ -338,10 +338,10 @@ impl Index {
 }
 
 /// Whether an order by a field asks for `own` rather than for `copy`, which is older.
-pub(super) fn is_beaten(copy: &TupleView<'_>, own: &TupleView<'_>, order: Order) -> bool {
+pub(super) fn is_preceded(copy: &TupleView<'_>, own: &TupleView<'_>, order: Order) -> bool {
     match order {
-        Order::Max(field) => beats(own, copy, field, true),
-        Order::Min(field) => beats(own, copy, field, false),
+        Order::Max(field) => precedes(own, copy, field, true),
+        Order::Min(field) => precedes(own, copy, field, false),
         _ => false,
     }
 }

@@ -7,20 +7,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tupelo_shm::own::Own;
+use tupelo_shm::fork_local::ForkLocal;
 use tupelo_shm::process::fork_generation;
 
 use crate::error::Error;
 
 /// Something that has to be renewed from time to time.
-pub(crate) trait Beat: Send + Sync {
+pub(crate) trait Renew: Send + Sync {
     /// Renews it, without waiting for a stopped process: others have to be renewed, too.
-    fn beat(&self) -> Beaten;
+    fn renew(&self) -> RenewalOutcome;
 }
 
 /// The outcome of a renewal.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beaten {
+pub(crate) enum RenewalOutcome {
     /// It was made, or failed: the next one is due in its time.
     Renewed,
     /// A process stays where the renewal has to be made: the next one is due soon.
@@ -35,9 +35,9 @@ const LATER: Duration = Duration::from_millis(5);
 
 /// The renewals of one handle, and the thread that makes them once there is one.
 #[derive(Default)]
-pub(crate) struct Heart {
+pub(crate) struct LeaseRenewer {
     /// The child of a fork has a copy of its parent's renewals, and not the thread: it leaves them alone.
-    shared: Own<Arc<Shared>>,
+    shared: ForkLocal<Arc<Shared>>,
 }
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     /// By their numbers: ending one of ten thousand does not look at all of them.
-    beats: HashMap<u64, Renewal>,
+    renewals: HashMap<u64, Renewal>,
     next_number: u64,
     has_thread: bool,
     /// When the thread looks again by itself; `None` while it sleeps until it is told.
@@ -59,7 +59,7 @@ struct State {
 }
 
 struct Renewal {
-    what: Arc<dyn Beat>,
+    what: Arc<dyn Renew>,
     every: Duration,
     due: Instant,
     /// When it is tried again if it cannot be made now.
@@ -79,7 +79,7 @@ impl std::fmt::Debug for KeepAlive {
     }
 }
 
-impl Heart {
+impl LeaseRenewer {
     /// Renews `what` three times as often as its `ttl` asks for.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Heart {
     /// [`Error::System`] if there can be no thread.
     pub(crate) fn keep(
         &self,
-        what: impl Beat + 'static,
+        what: impl Renew + 'static,
         ttl: Duration,
     ) -> Result<KeepAlive, Error> {
         let what = Arc::new(what);
@@ -97,7 +97,7 @@ impl Heart {
         let mut state = shared.lock();
         if !state.has_thread {
             let shared = Arc::clone(&shared);
-            let thread = thread::Builder::new().name("tupelo heartbeat".into());
+            let thread = thread::Builder::new().name("tupelo renewer".into());
             thread.spawn(move || shared.run()).map_err(|error| Error::System {
                 problem: format!("no thread for renewing claims: {error}"),
             })?;
@@ -108,7 +108,7 @@ impl Heart {
         let due = Instant::now() + every;
         // Waking the thread costs more than a whole claim. With one `ttl` it is told about the first of many.
         let is_early = state.looks_at.is_none_or(|looks_at| due < looks_at);
-        state.beats.insert(number, Renewal { what, every, due, later: LATER });
+        state.renewals.insert(number, Renewal { what, every, due, later: LATER });
         drop(state);
         if is_early {
             shared.changed.notify_one();
@@ -117,7 +117,7 @@ impl Heart {
     }
 }
 
-impl Drop for Heart {
+impl Drop for LeaseRenewer {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.get_mut() {
             shared.lock().is_orphan = true;
@@ -132,7 +132,7 @@ impl Drop for KeepAlive {
             return;
         }
         let mut state = self.shared.lock();
-        let renewal = state.beats.remove(&self.number);
+        let renewal = state.renewals.remove(&self.number);
         let is_orphan = state.is_orphan;
         drop(state);
         // Without the lock: it may be the last that needs the space.
@@ -146,20 +146,20 @@ impl Drop for KeepAlive {
 impl State {
     /// Whether there is nothing to renew, and never will be.
     fn is_over(&self) -> bool {
-        self.is_orphan && self.beats.is_empty()
+        self.is_orphan && self.renewals.is_empty()
     }
 
     /// Notes the outcome of a renewal that was due at `now`; its guard may have gone meanwhile.
-    fn note(&mut self, number: u64, beaten: Beaten, now: Instant) {
-        let Some(beat) = self.beats.get_mut(&number) else { return };
-        match beaten {
-            Beaten::Renewed => (beat.due, beat.later) = (now + beat.every, LATER),
-            Beaten::Later => {
-                beat.due = now + beat.later.min(beat.every);
-                beat.later = (beat.later * 2).min(beat.every / 8).max(LATER);
+    fn note(&mut self, number: u64, outcome: RenewalOutcome, now: Instant) {
+        let Some(renewal) = self.renewals.get_mut(&number) else { return };
+        match outcome {
+            RenewalOutcome::Renewed => (renewal.due, renewal.later) = (now + renewal.every, LATER),
+            RenewalOutcome::Later => {
+                renewal.due = now + renewal.later.min(renewal.every);
+                renewal.later = (renewal.later * 2).min(renewal.every / 8).max(LATER);
             }
-            Beaten::Ended => {
-                self.beats.remove(&number);
+            RenewalOutcome::Ended => {
+                self.renewals.remove(&number);
             }
         }
     }
@@ -177,19 +177,19 @@ impl Shared {
         let mut state = self.lock();
         while !state.is_over() {
             let now = Instant::now();
-            let due: Vec<(u64, Arc<dyn Beat>)> = state
-                .beats
+            let due: Vec<(u64, Arc<dyn Renew>)> = state
+                .renewals
                 .iter()
-                .filter(|(_, beat)| beat.due <= now)
-                .map(|(number, beat)| (*number, Arc::clone(&beat.what)))
+                .filter(|(_, renewal)| renewal.due <= now)
+                .map(|(number, renewal)| (*number, Arc::clone(&renewal.what)))
                 .collect();
             drop(state);
             // Without the lock: a thread that lets go of a claim must not wait for the others' renewals.
-            let beaten: Vec<(u64, Beaten)> =
-                due.into_iter().map(|(number, what)| (number, what.beat())).collect();
+            let outcome: Vec<(u64, RenewalOutcome)> =
+                due.into_iter().map(|(number, what)| (number, what.renew())).collect();
             state = self.lock();
-            for (number, beaten) in beaten {
-                state.note(number, beaten, now);
+            for (number, outcome) in outcome {
+                state.note(number, outcome, now);
             }
             state = self.sleep(state);
         }
@@ -200,7 +200,7 @@ impl Shared {
         if state.is_over() {
             return state;
         }
-        state.looks_at = state.beats.values().map(|beat| beat.due).min();
+        state.looks_at = state.renewals.values().map(|renewal| renewal.due).min();
         match state.looks_at {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(due) => {
@@ -220,7 +220,7 @@ mod tests {
 
     use tupelo_crashtest::{Exit, fork};
 
-    use super::{Beat, Beaten, Heart, LATER, Renewal, State};
+    use super::{LATER, LeaseRenewer, Renew, Renewal, RenewalOutcome, State};
 
     /// Far beyond what any of these waits needs.
     const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -228,32 +228,32 @@ mod tests {
     /// Tells of each renewal.
     struct Told(Sender<()>);
 
-    impl Beat for Told {
-        fn beat(&self) -> Beaten {
-            if self.0.send(()).is_ok() { Beaten::Renewed } else { Beaten::Ended }
+    impl Renew for Told {
+        fn renew(&self) -> RenewalOutcome {
+            if self.0.send(()).is_ok() { RenewalOutcome::Renewed } else { RenewalOutcome::Ended }
         }
     }
 
     /// Tells which it is at each renewal, which comes to this.
-    struct Named(&'static str, Beaten, Sender<&'static str>);
+    struct Named(&'static str, RenewalOutcome, Sender<&'static str>);
 
-    impl Beat for Named {
-        fn beat(&self) -> Beaten {
-            if self.2.send(self.0).is_ok() { self.1 } else { Beaten::Ended }
+    impl Renew for Named {
+        fn renew(&self) -> RenewalOutcome {
+            if self.2.send(self.0).is_ok() { self.1 } else { RenewalOutcome::Ended }
         }
     }
 
-    fn kept(heart: &Heart) -> (super::KeepAlive, Receiver<()>) {
+    fn kept(renewer: &LeaseRenewer) -> (super::KeepAlive, Receiver<()>) {
         let (sender, receiver) = channel();
-        (heart.keep(Told(sender), Duration::from_millis(3)).unwrap(), receiver)
+        (renewer.keep(Told(sender), Duration::from_millis(3)).unwrap(), receiver)
     }
 
     #[test]
     fn what_is_kept_alive_is_renewed_after_the_handle_has_gone_until_its_guard_goes() {
-        let heart = Heart::default();
-        let (first, told) = kept(&heart);
-        let (second, told_too) = kept(&heart);
-        drop(heart);
+        let renewer = LeaseRenewer::default();
+        let (first, told) = kept(&renewer);
+        let (second, told_too) = kept(&renewer);
+        drop(renewer);
         (0..3).for_each(|_| told.recv_timeout(FORGOTTEN).unwrap());
         drop(first);
         (0..3).for_each(|_| told_too.recv_timeout(FORGOTTEN).unwrap());
@@ -267,11 +267,13 @@ mod tests {
 
     #[test]
     fn what_can_not_be_renewed_now_is_tried_again_soon_and_the_others_have_their_turn() {
-        let heart = Heart::default();
+        let renewer = LeaseRenewer::default();
         let (sender, told) = channel();
         let ttl = Duration::from_millis(300);
-        let _late = heart.keep(Named("late", Beaten::Later, sender.clone()), ttl).unwrap();
-        let _renewed = heart.keep(Named("renewed", Beaten::Renewed, sender), ttl).unwrap();
+        let _late =
+            renewer.keep(Named("late", RenewalOutcome::Later, sender.clone()), ttl).unwrap();
+        let _renewed =
+            renewer.keep(Named("renewed", RenewalOutcome::Renewed, sender), ttl).unwrap();
         // Some eight times between two renewals of the other one, unless this machine is busy.
         let (mut tries, mut tries_most) = (0, 0);
         let mut renewals = 0;
@@ -291,27 +293,27 @@ mod tests {
         let mut state = State::default();
         let every = Duration::from_secs(1);
         let (sender, _told) = channel();
-        let what = Arc::new(Named("late", Beaten::Later, sender));
+        let what = Arc::new(Named("late", RenewalOutcome::Later, sender));
         let now = Instant::now();
-        state.beats.insert(7, Renewal { what, every, due: now, later: LATER });
-        let mut note = |beaten| {
-            state.note(7, beaten, now);
-            state.beats[&7].due.duration_since(now).as_millis()
+        state.renewals.insert(7, Renewal { what, every, due: now, later: LATER });
+        let mut note = |outcome| {
+            state.note(7, outcome, now);
+            state.renewals[&7].due.duration_since(now).as_millis()
         };
-        let waits: Vec<_> = (0..7).map(|_| note(Beaten::Later)).collect();
+        let waits: Vec<_> = (0..7).map(|_| note(RenewalOutcome::Later)).collect();
         assert_eq!(waits, [5, 10, 20, 40, 80, 125, 125]);
-        assert_eq!((note(Beaten::Renewed), note(Beaten::Later)), (1_000, 5));
+        assert_eq!((note(RenewalOutcome::Renewed), note(RenewalOutcome::Later)), (1_000, 5));
     }
 
     #[test]
     fn the_child_of_a_fork_waits_for_no_lock_of_its_parents_and_keeps_alive_what_is_its_own() {
-        let heart = Heart::default();
-        let (guard, told) = kept(&heart);
+        let renewer = LeaseRenewer::default();
+        let (guard, told) = kept(&renewer);
         told.recv_timeout(FORGOTTEN).unwrap();
         // As another thread may have it at that moment.
-        let locked = heart.shared.lock(|_| None);
+        let locked = renewer.shared.lock(|_| None);
         let child = fork(|| {
-            let (_own, told) = kept(&heart);
+            let (_own, told) = kept(&renewer);
             (0..3).for_each(|_| told.recv_timeout(FORGOTTEN).unwrap());
         });
         drop(locked);

@@ -1,4 +1,4 @@
-//! Stays: of several threads that enter the same scope again and again, one goes on for a while, and the others come back
+//! Cohorts: of several threads that enter the same scope again and again, one goes on for a while, and the others come back
 //! after that.
 //!
 //! A section touches a dozen lines of memory. If another thread's section came between, the lines are in another
@@ -6,32 +6,32 @@
 //! pause for that reason ([`crate::lock`]). But a thread that does something else between two sections, if only a
 //! little, finds the lock free as a rule. Two such threads fetch all lines every time.
 //!
-//! So a thread that comes upon other threads' sections again within [`BREAK_NS`] stays, for [`STAY_NS`], unless another
-//! thread does. Another thread that comes as often, and sees that the stay is made use of, does its section, and enters
-//! again when that stay is over. No thread waits before a first section, or if it enters now and then. No thread waits
-//! for a thread that enters now and then, or for one that waits for others itself ([`Stays::end`]).
+//! So a thread that comes upon other threads' sections again within [`BREAK_NS`] leads a cohort of its own sections, for [`COHORT_NS`], unless another
+//! thread does. Another thread that comes as often, and sees that the cohort is made use of, does its section, and enters
+//! again when that cohort is over. No thread waits before a first section, or if it enters now and then. No thread waits
+//! for a thread that enters now and then, or for one that waits for others itself ([`Cohorts::end`]).
 //!
-//! The words of a stay are hints: written inside of the lock without the log, never undone. Damaged, or a dead
-//! thread's, they cost the wait of one stay.
+//! The words of a cohort are hints: written inside of the lock without the log, never undone. Damaged, or a dead
+//! thread's, they cost the wait of one cohort.
 
 use crate::access::View;
 use crate::clock;
 use crate::lock::{LockLine, SEQUENCE};
 
-/// The staying thread: a thread slot.
-const STAYING: usize = 12;
+/// The leading thread: a thread slot.
+const LEADER: usize = 12;
 /// Until when, in nanoseconds of the monotonic clock.
 const END_NS: usize = 16;
 /// The sequence of the scope when it began.
 const BEGUN: usize = 24;
 
-/// How long a stay is: some dozens of sections, so that the fetching before the first does not count.
-const STAY_NS: u64 = 50_000;
+/// How long a cohort is: some dozens of sections, so that the fetching before the first does not count.
+const COHORT_NS: u64 = 50_000;
 /// A thread that does not enter for so long makes a break: its own work is more than the others can cost it.
 const BREAK_NS: u64 = 1_000;
-/// Sections of a stay until others believe in it: more than two threads that answer each other make until one waits.
+/// Sections of a cohort until others believe in it: more than two threads that answer each other make until one waits.
 const SECTIONS_MIN: u64 = 8;
-/// In a stay that is worth a wait, they come as fast as this: a section, and the fetching of its lines.
+/// In a cohort that is worth a wait, they come as fast as this: a section, and the fetching of its lines.
 const SECTION_NS_MAX: u64 = 350;
 /// How long the first look comes after the beginning of a wait. Each later delay is twice as long.
 const LOOK_NS: u64 = 1_000;
@@ -41,16 +41,16 @@ const SPINS_PER_LOOK: u32 = 32;
 /// A scope of a segment, by the segment's address.
 type Place = (*const u8, u32);
 
-/// A thread's knowledge of its own stays and of others', for some scopes: a program works on a few in turns.
+/// A thread's knowledge of its own cohorts and of others', for some scopes: a program works on a few in turns.
 #[derive(Clone, Copy)]
-pub(crate) struct Stays([Stay; STAYS]);
-const STAYS: usize = 4;
+pub(crate) struct Cohorts([Cohort; COHORTS]);
+const COHORTS: usize = 4;
 /// 2^32 divided by the golden ratio.
 const SPREAD: u32 = 0x9e37_79b9;
 
 /// The knowledge of one scope.
 #[derive(Clone, Copy)]
-struct Stay {
+struct Cohort {
     place: Place,
     /// When the thread came upon another thread's section there; 0 if it did so once, whenever that was.
     met_ns: u64,
@@ -58,54 +58,54 @@ struct Stay {
     again_ns: u64,
 }
 
-impl Stays {
+impl Cohorts {
     /// Of a thread that has met no other thread.
-    pub(crate) const NONE: Self = Self([Stay::at((std::ptr::null(), 0)); STAYS]);
+    pub(crate) const NONE: Self = Self([Cohort::at((std::ptr::null(), 0)); COHORTS]);
 
     /// The record of a scope, or of another that shares its place here.
     #[inline(always)]
-    fn of(&mut self, (_, scope): Place) -> &mut Stay {
+    fn of(&mut self, (_, scope): Place) -> &mut Cohort {
         // Scopes that lie one behind the other at whatever distance come to different places.
-        &mut self.0[(scope.wrapping_mul(SPREAD) >> (u32::BITS - STAYS.ilog2())) as usize]
+        &mut self.0[(scope.wrapping_mul(SPREAD) >> (u32::BITS - COHORTS.ilog2())) as usize]
     }
 
-    /// Waits for the end of another thread's stay at `place`, whose lock is `line`, if this thread has been there
+    /// Waits for the end of another thread's cohort at `place`, whose lock is `line`, if this thread has been there
     /// during it.
     #[inline(always)]
     pub(crate) fn wait(&mut self, place: Place, line: LockLine<'_>) {
-        let stay = self.of(place);
-        if stay.again_ns != 0 {
-            stay.wait_for_end(place, line);
+        let cohort = self.of(place);
+        if cohort.again_ns != 0 {
+            cohort.wait_for_end(place, line);
         }
     }
 
-    /// Called inside of a scope where another thread was since `thread` was: finds out which thread stays.
+    /// Called inside of a scope where another thread was since `thread` was: finds out which thread leads.
     #[cold]
     #[inline(never)]
     pub(crate) fn meet(&mut self, place: Place, line: LockLine<'_>, thread: u32) {
-        let stay = self.of(place);
-        if stay.place == place {
-            stay.meet(clock::monotonic_ns(), line, thread);
+        let cohort = self.of(place);
+        if cohort.place == place {
+            cohort.meet(clock::monotonic_ns(), line, thread);
         } else {
             // Most threads come once, and need not look at the clock.
-            *stay = Stay::at(place);
+            *cohort = Cohort::at(place);
         }
     }
 
-    /// Ends the stays of a thread that is about to wait for others, which is a break.
+    /// Ends the cohorts of a thread that is about to wait for others, which is a break.
     pub(crate) fn end(&mut self, view: &View<'_>, thread: u32) {
-        for stay in &mut self.0 {
-            let (base, scope) = stay.place;
-            if base == view.base() && stay.met_ns != 0 {
+        for cohort in &mut self.0 {
+            let (base, scope) = cohort.place;
+            if base == view.base() && cohort.met_ns != 0 {
                 give_up(view.at(scope), thread);
             }
-            stay.met_ns = 0;
-            stay.again_ns = 0;
+            cohort.met_ns = 0;
+            cohort.again_ns = 0;
         }
     }
 }
 
-impl Stay {
+impl Cohort {
     const fn at(place: Place) -> Self {
         Self { place, met_ns: 0, again_ns: 0 }
     }
@@ -124,7 +124,7 @@ impl Stay {
                 if line.load64(END_NS) != again_ns {
                     break;
                 }
-                // Seldom, since each look takes the line from the staying thread.
+                // Seldom, since each look takes the line from the leading thread.
                 pause_ns *= 2;
                 look_ns = now_ns + pause_ns;
             }
@@ -144,24 +144,24 @@ impl Stay {
             return;
         }
         let (end_ns, sequence) = (line.load64(END_NS), line.load(SEQUENCE));
-        let is_over = end_ns <= now_ns || end_ns > now_ns + STAY_NS;
+        let is_over = end_ns <= now_ns || end_ns > now_ns + COHORT_NS;
         if is_over {
-            line.init(STAYING, thread);
-            line.init64(END_NS, now_ns + STAY_NS);
+            line.init(LEADER, thread);
+            line.init64(END_NS, now_ns + COHORT_NS);
             line.init(BEGUN, sequence);
-        } else if line.load(STAYING) != thread {
+        } else if line.load(LEADER) != thread {
             let sections = u64::from(sequence.wrapping_sub(line.load(BEGUN)) / 2);
-            let elapsed_ns = now_ns + STAY_NS - end_ns;
+            let elapsed_ns = now_ns + COHORT_NS - end_ns;
             let is_used = sections >= SECTIONS_MIN && elapsed_ns <= sections * SECTION_NS_MAX;
             self.again_ns = if is_used { end_ns } else { 0 };
         }
     }
 }
 
-/// Ends the stay of `thread` in the scope of `line`, if it has one.
+/// Ends the cohort of `thread` in the scope of `line`, if it has one.
 fn give_up(line: LockLine<'_>, thread: u32) {
-    if line.load(STAYING) == thread {
-        // Outside of the lock: the stay of a thread that has begun one meanwhile may be cut short.
+    if line.load(LEADER) == thread {
+        // Outside of the lock: the cohort of a thread that has begun one meanwhile may be cut short.
         line.init64(END_NS, 0);
     }
 }
@@ -195,57 +195,57 @@ mod tests {
             self.span().init(SEQUENCE, self.span().load(SEQUENCE) + words);
         }
 
-        /// The staying thread, and the end of its stay.
-        fn stay(&self) -> (u32, u64) {
-            (self.span().load(STAYING), self.span().load64(END_NS))
+        /// The leading thread, and the end of its cohort.
+        fn cohort(&self) -> (u32, u64) {
+            (self.span().load(LEADER), self.span().load64(END_NS))
         }
     }
 
     #[test]
     fn nobody_stays_who_makes_breaks() {
         let line = Line::new();
-        let (mut anna, mut bert) = (Stay::at(PLACE), Stay::at(PLACE));
+        let (mut anna, mut bert) = (Cohort::at(PLACE), Cohort::at(PLACE));
         for round in 1..10 {
             anna.meet(round * BREAK_NS, line.span(), ANNA);
             bert.meet(round * BREAK_NS + 100, line.span(), BERT);
-            assert_eq!((line.stay(), anna.again_ns, bert.again_ns), ((0, 0), 0, 0));
+            assert_eq!((line.cohort(), anna.again_ns, bert.again_ns), ((0, 0), 0, 0));
         }
     }
 
     #[test]
     fn of_two_who_are_busy_one_stays_and_the_other_stays_after_it() {
         let line = Line::new();
-        let (mut anna, mut bert) = (Stay::at(PLACE), Stay::at(PLACE));
+        let (mut anna, mut bert) = (Cohort::at(PLACE), Cohort::at(PLACE));
         anna.meet(10_000, line.span(), ANNA);
         bert.meet(10_500, line.span(), BERT);
         anna.meet(10_800, line.span(), ANNA);
-        let end_ns = 10_800 + STAY_NS;
-        assert_eq!((line.stay(), anna.again_ns), ((ANNA, end_ns), 0));
+        let end_ns = 10_800 + COHORT_NS;
+        assert_eq!((line.cohort(), anna.again_ns), ((ANNA, end_ns), 0));
         line.pass(SECTIONS_MIN - 1);
         bert.meet(11_000, line.span(), BERT);
-        assert_eq!((line.stay(), bert.again_ns), ((ANNA, end_ns), 0), "it may not be used");
+        assert_eq!((line.cohort(), bert.again_ns), ((ANNA, end_ns), 0), "it may not be used");
         line.pass(1);
         bert.meet(11_000, line.span(), BERT);
-        assert_eq!((line.stay(), bert.again_ns), ((ANNA, end_ns), end_ns));
+        assert_eq!((line.cohort(), bert.again_ns), ((ANNA, end_ns), end_ns));
         anna.meet(11_200, line.span(), ANNA);
-        assert_eq!((line.stay(), anna.again_ns), ((ANNA, end_ns), 0), "it goes on");
+        assert_eq!((line.cohort(), anna.again_ns), ((ANNA, end_ns), 0), "it goes on");
         bert.wait_for_end((std::ptr::null(), 8), line.span());
         assert_eq!(bert.again_ns, 0, "elsewhere nobody waits");
         bert.meet(11_400, line.span(), BERT);
         bert.wait_for_end(PLACE, line.span());
         bert.meet(end_ns + 500, line.span(), BERT);
-        assert_eq!(line.stay(), (BERT, end_ns + 500 + STAY_NS), "to wait was no break");
+        assert_eq!(line.cohort(), (BERT, end_ns + 500 + COHORT_NS), "to wait was no break");
         line.pass(SECTIONS_MIN);
         anna.meet(end_ns + 1_000, line.span(), ANNA);
         anna.meet(end_ns + 1_400, line.span(), ANNA);
-        assert_eq!(anna.again_ns, end_ns + 500 + STAY_NS);
+        assert_eq!(anna.again_ns, end_ns + 500 + COHORT_NS);
     }
 
     #[test]
     fn scopes_that_a_thread_works_on_in_turns_do_not_disturb_each_other() {
         let (one, other) = (Line::new(), Line::new());
         let places = [(std::ptr::null(), 320), (std::ptr::null(), 352)];
-        let mut anna = Stays::NONE;
+        let mut anna = Cohorts::NONE;
         for _ in 0..3 {
             anna.meet(places[0], one.span(), ANNA);
             anna.meet(places[1], other.span(), ANNA);
@@ -261,23 +261,23 @@ mod tests {
     #[test]
     fn who_waits_for_others_stays_no_longer() {
         let line = Line::new();
-        let mut anna = Stay::at(PLACE);
+        let mut anna = Cohort::at(PLACE);
         anna.meet(10_000, line.span(), ANNA);
         anna.meet(10_800, line.span(), ANNA);
         give_up(line.span(), BERT);
-        assert_eq!(line.stay(), (ANNA, 10_800 + STAY_NS), "it is not Bert's");
+        assert_eq!(line.cohort(), (ANNA, 10_800 + COHORT_NS), "it is not Bert's");
         give_up(line.span(), ANNA);
-        assert_eq!(line.stay(), (ANNA, 0));
+        assert_eq!(line.cohort(), (ANNA, 0));
     }
 
     #[test]
     fn an_end_that_can_not_be_is_none() {
         let line = Line::new();
-        line.span().init(STAYING, BERT);
+        line.span().init(LEADER, BERT);
         line.span().init64(END_NS, u64::MAX);
-        let mut anna = Stay::at(PLACE);
+        let mut anna = Cohort::at(PLACE);
         anna.meet(10_000, line.span(), ANNA);
         anna.meet(10_800, line.span(), ANNA);
-        assert_eq!((line.stay(), anna.again_ns), ((ANNA, 10_800 + STAY_NS), 0));
+        assert_eq!((line.cohort(), anna.again_ns), ((ANNA, 10_800 + COHORT_NS), 0));
     }
 }

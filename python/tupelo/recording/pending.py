@@ -35,33 +35,33 @@ def future(name: str, verb: str) -> Callable[..., Any]:
 class RecordingFuture(Future["Any"]):
     """A future that is done when the other is done, and that is written down."""
 
-    def __init__(self, call: Call, verb: str, coming: Future[Any]) -> None:
+    def __init__(self, call: Call, verb: str, pending: Future[Any]) -> None:
         """Follow a future of a connection that is not recorded."""
         super().__init__()
         self._call = call
         self._verb = verb
-        self._coming = coming
-        coming.add_done_callback(self._arrived)
+        self._pending = pending
+        pending.add_done_callback(self._arrived)
 
     def cancel(self) -> bool:
         """As `Future.cancel`: whether anything has come is for the other one to say."""
-        self._coming.cancel()
+        self._pending.cancel()
         return self.cancelled()
 
     def running(self) -> bool:
         """As `Future.running`."""
-        return self._coming.running()
+        return self._pending.running()
 
-    def _arrived(self, coming: Future[Any]) -> None:
-        if coming.cancelled():
+    def _arrived(self, pending: Future[Any]) -> None:
+        if pending.cancelled():
             super().cancel()
             # The future is never run, so nothing else would tell its waiters.
             self.set_running_or_notify_cancel()
-        elif (error := coming.exception()) is not None:
+        elif (error := pending.exception()) is not None:
             self.set_exception(error)
         else:
-            self._call.found(self._verb, coming.result())
-            self.set_result(coming.result())
+            self._call.found(self._verb, pending.result())
+            self.set_result(pending.result())
 
 
 stand_in(RecordingFuture, Future)

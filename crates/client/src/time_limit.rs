@@ -11,9 +11,9 @@ thread_local! {
 }
 
 /// Ends it, also if the call panics.
-struct Impatience;
+struct DeadlineGuard;
 
-impl Drop for Impatience {
+impl Drop for DeadlineGuard {
     fn drop(&mut self) {
         END.set(None);
     }
@@ -23,7 +23,7 @@ impl Drop for Impatience {
 /// refused. For what is only nice to know.
 pub fn briefly<R>(act: impl FnOnce() -> R) -> R {
     END.set(Instant::now().checked_add(BRIEFLY));
-    let _impatience = Impatience;
+    let _guard = DeadlineGuard;
     act()
 }
 

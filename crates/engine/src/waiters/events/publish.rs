@@ -11,7 +11,7 @@ use crate::store::{self, Store, record, step};
 use crate::waiters::events::EventKind;
 use crate::waiters::events::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::waiters::stored::Candidate;
-use crate::waiters::{HEARS, LINKED, STATE, WaitNode, deliver, node, wake};
+use crate::waiters::{EVENT_KINDS, LINKED, STATE, WaitNode, deliver, node, wake};
 
 /// Subscriptions that match a tuple: as a rule one, for which nothing is allocated.
 #[derive(Default)]
@@ -36,8 +36,8 @@ impl Listeners {
 
 /// Whether a subscription hears of this.
 #[inline]
-pub(crate) fn hears(node: WaitNode<'_>, bit: u32) -> bool {
-    node.load(HEARS) & bit != 0
+pub(crate) fn wants(node: WaitNode<'_>, bit: u32) -> bool {
+    node.load(EVENT_KINDS) & bit != 0
 }
 
 /// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
@@ -45,7 +45,7 @@ pub(crate) fn hears(node: WaitNode<'_>, bit: u32) -> bool {
 /// # Errors
 ///
 /// [`crate::base::error::Need`] if the section has to begin anew.
-pub(crate) fn write_down(
+pub(crate) fn append(
     store: &Store,
     section: &mut Section<'_>,
     listeners: &Listeners,
@@ -56,12 +56,15 @@ pub(crate) fn write_down(
     for number in listeners.all() {
         step::beyond(section, APPEND_WORDS)?;
         // Else room that it lacks could not be made, and this would begin anew for ever.
-        deliver::require_in_line(store, section.view(), number)?;
+        deliver::require_queued(store, section.view(), number)?;
         let node = node(section.view(), number);
         let Some(ring) = Ring::of(section.view(), node) else { continue };
         let scope = scope_of(node);
         if !section.holds(scope) {
-            return Err(store::damaged(store, "a subscription is in line elsewhere than it says"));
+            return Err(store::damaged(
+                store,
+                "a subscription is in the wait queue elsewhere than it says",
+            ));
         }
         let before = section.focus(scope);
         let appended = ring.append(section, number, record, kind);
@@ -73,10 +76,10 @@ pub(crate) fn write_down(
     Ok(())
 }
 
-/// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match: also wide ones,
+/// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match: also multi-shape ones,
 /// if it holds their lock.
 #[inline(never)]
-pub(crate) fn finish_heard<'m>(
+pub(crate) fn finish_published<'m>(
     store: &'m Store,
     mut section: Section<'m>,
     (partition, reference): (Partition<'m>, u32),
@@ -86,18 +89,20 @@ pub(crate) fn finish_heard<'m>(
     kinds.read(fields, |_| ());
     let record = Candidate { reference, kinds: kinds.as_slice(), class };
     let (mut listeners, mut wakes) = (Listeners::default(), Vec::new());
-    let cares = |node: WaitNode<'_>| hears(node, EventKind::Put.bit());
+    let cares = |node: WaitNode<'_>| wants(node, EventKind::Put.bit());
     let view = section.view();
     deliver::each_filed(store, view, partition, (record, fields), cares, |number| {
         listeners.add(number);
     });
-    if section.holds(head::WIDE_SCOPE) {
-        deliver::each_wide(store, view, partition, record, cares, |number| listeners.add(number));
+    if section.holds(head::MULTI_SHAPE_SCOPE) {
+        deliver::each_multi_shape(store, view, partition, record, cares, |number| {
+            listeners.add(number);
+        });
     }
-    write_down(store, &mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
+    append(store, &mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
     section.finish()?;
     for number in wakes {
-        wake::tell(store, number);
+        wake::notify(store, number);
     }
     Ok(())
 }

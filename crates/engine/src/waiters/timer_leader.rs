@@ -1,9 +1,9 @@
-//! Time while nobody comes by (rule T6): one of the blocked callers, the *keeper*, sleeps no longer than until the
-//! next timer of the space, and lets everything happen then. Another one, its *deputy*, looks a little later: the keeper may be
+//! Time while nobody comes by (rule T6): one of the blocked callers, the *leader*, sleeps no longer than until the
+//! next timer of the space, and lets everything happen then. Another one, its *deputy*, looks a little later: the leader may be
 //! stopped, or be busy with something else when it is woken.
 //!
 //! The space notes when its next timer is due, and which wait nodes' owners these two are. Whoever arms an earlier timer
-//! raises their signals; a keeper that is served appoints another sleeper. All three words are hints: that they may
+//! raises their signals; a leader that is served appoints another sleeper. All three words are hints: that they may
 //! be lost with a killed process is made up for by every blocked caller, which looks after each slice of its sleep.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,21 +15,21 @@ use crate::base::clock::{is_past, now_ms};
 use crate::base::error::{Error, Need};
 use crate::base::signal;
 use crate::store::partition::{DUE_MS, Partition, is_behind, scope_of};
-use crate::store::{Store, registry, wide};
+use crate::store::{Store, multi_shape, registry};
 use crate::time::bounded_lock;
 use crate::time::earliest::{self, line, lower};
 use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, nodes, wake};
 
 /// The wait node whose owner keeps the time; 0 if none does.
-const KEEPER: usize = 8;
+const LEADER: usize = 8;
 /// The wait node whose owner is its deputy; 0 if none is.
 const DEPUTY: usize = 12;
 
-/// How much later than the keeper its deputy looks: half of what may be late (rule L1).
+/// How much later than the leader its deputy looks: half of what may be late (rule L1).
 const DEPUTY_LATER_MS: u64 = 10;
 
-fn keeper<'m>(view: &View<'m>) -> &'m AtomicU32 {
-    line(view).word(KEEPER)
+fn leader<'m>(view: &View<'m>) -> &'m AtomicU32 {
+    line(view).word(LEADER)
 }
 
 fn deputy<'m>(view: &View<'m>) -> &'m AtomicU32 {
@@ -67,14 +67,14 @@ fn not_before(due_ms: u64, from_ms: u64) -> u64 {
     if is_past(due_ms) { due_ms.max(from_ms) } else { due_ms }
 }
 
-/// Makes the owner of a wait node the keeper's deputy, if there is none, or one that stops when the keeper does. Returns whether it is.
+/// Makes the owner of a wait node the leader's deputy, if there is none, or one that stops when the leader does. Returns whether it is.
 fn stands_in(view: &View<'_>, number: u32) -> bool {
     let word = deputy(view);
     let known = word.load(Ordering::Relaxed);
     if known == number {
         return true;
     }
-    let kept_by = keeper(view).load(Ordering::Relaxed);
+    let kept_by = leader(view).load(Ordering::Relaxed);
     let is_better = || {
         let [first, second, own] = [kept_by, known, number].map(|node| process_of(view, node));
         second == 0 || second == first && own != first
@@ -83,29 +83,29 @@ fn stands_in(view: &View<'_>, number: u32) -> bool {
 }
 
 /// Tells those who keep the time that the earliest timer of the space is due at `due_ms`, if that is soon.
-pub(crate) fn tell_keepers(store: &Store, due_ms: u64) {
+pub(crate) fn notify_leader(store: &Store, due_ms: u64) {
     if !is_soon(due_ms) {
         return;
     }
     let view = store.memory.view();
-    match keeper(&view).load(Ordering::Relaxed) {
+    match leader(&view).load(Ordering::Relaxed) {
         0 => appoint(store),
-        number => wake::tell(store, number),
+        number => wake::notify(store, number),
     }
     match deputy(&view).load(Ordering::Relaxed) {
         0 => {}
-        number => wake::tell(store, number),
+        number => wake::notify(store, number),
     }
 }
 
-/// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
+/// Makes one of those who sleep the leader, if there is none, and lets it look at the time.
 fn appoint(store: &Store) {
     let view = store.memory.view();
     let second = Some(deputy(&view).load(Ordering::Relaxed)).filter(|number| *number != 0);
     let mut all = second.into_iter().chain(1..=nodes::used(&view));
     let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
-    if replace(keeper(&view), 0, number) {
-        wake::tell(store, number);
+    if replace(leader(&view), 0, number) {
+        wake::notify(store, number);
     }
 }
 
@@ -113,7 +113,7 @@ fn appoint(store: &Store) {
 /// who does it is.
 pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Duration {
     let view = store.memory.view();
-    let word = keeper(&view);
+    let word = leader(&view);
     let later_ms = if word.load(Ordering::Relaxed) == number || replace(word, 0, number) {
         gives_up(deputy(&view), number);
         0
@@ -136,7 +136,7 @@ pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Du
 /// # Errors
 ///
 /// As the callback that lets it happen.
-pub(crate) fn keep_time(store: &Store, number: u32) -> Result<(), Error> {
+pub(crate) fn run_due_timers(store: &Store, number: u32) -> Result<(), Error> {
     let view = store.memory.view();
     let due_ms = earliest::earliest(&view).load(Ordering::Acquire);
     if !is_past(due_ms) {
@@ -148,8 +148,8 @@ pub(crate) fn keep_time(store: &Store, number: u32) -> Result<(), Error> {
     if word.compare_exchange(due_ms, later_ms, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return Ok(());
     }
-    // The keeper may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
-    keeper(&view).store(number, Ordering::Relaxed);
+    // The leader may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
+    leader(&view).store(number, Ordering::Relaxed);
     if is_past(due_ms.saturating_add(2 * DEPUTY_LATER_MS)) {
         deputy(&view).store(0, Ordering::Relaxed);
     }
@@ -200,36 +200,40 @@ pub(crate) fn catch_up_all(store: &Store) -> Result<(), Error> {
 /// Asks for everything that is due in the space to happen, before a tuple is put that those who wait for tuples of
 /// several shapes could get: what was due in another partition, where nobody has been since, was there before it (T6).
 #[inline]
-pub(crate) fn require_time_for_wide(
+pub(crate) fn require_time_for_multi_shape(
     store: &Store,
     section: &Section<'_>,
     partition: Partition<'_>,
 ) -> Result<(), Error> {
-    if wide::concerns_wide(section, partition) && anything_is_due(store) {
+    if multi_shape::concerns_multi_shape(section, partition) && anything_is_due(store) {
         return Err(Need::Time.into());
     }
     Ok(())
 }
 
-/// As [`require_time_for_wide`], for a section that the wide waiters concern: locks them, too. Passes it on by value, so
+/// As [`require_time_for_multi_shape`], for a section that the multi-shape waiters concern: locks them, too. Passes it on by value, so
 /// that it has no address in its caller.
 #[inline(never)]
-pub(crate) fn enter_wide_on_time<'m>(
+pub(crate) fn enter_multi_shape_on_time<'m>(
     store: &'m Store,
     mut section: Section<'m>,
 ) -> Result<Section<'m>, Error> {
     if anything_is_due(store) {
         return Err(Need::Time.into());
     }
-    wide::enter_wide(&mut section)?;
+    multi_shape::enter_multi_shape(&mut section)?;
     Ok(section)
 }
 
-/// As [`require_time_for_wide`], before an operation of any length: it is not begun anew for what is due
+/// As [`require_time_for_multi_shape`], before an operation of any length: it is not begun anew for what is due
 /// while it goes on.
 #[inline]
-pub(crate) fn keep_time_for_wide(store: &Store) -> Result<(), Error> {
-    if wide::counts_any_wide(&store.memory.view()) { catch_up_all(store) } else { Ok(()) }
+pub(crate) fn catch_up_for_multi_shape(store: &Store) -> Result<(), Error> {
+    if multi_shape::counts_any_multi_shape(&store.memory.view()) {
+        catch_up_all(store)
+    } else {
+        Ok(())
+    }
 }
 
 /// Notes the earliest timer of the space anew: who cleared the note may have died over it.
@@ -248,10 +252,10 @@ fn note_due_from(store: &Store, from_ms: u64) {
 }
 
 /// The owner of a wait node sleeps no more: if it kept the time, somebody else has to.
-pub(crate) fn stop_keeping(store: &Store, number: u32) {
+pub(crate) fn resign(store: &Store, number: u32) {
     let view = store.memory.view();
     gives_up(deputy(&view), number);
-    if gives_up(keeper(&view), number) && is_soon(earliest::earliest(&view).load(Ordering::Acquire))
+    if gives_up(leader(&view), number) && is_soon(earliest::earliest(&view).load(Ordering::Acquire))
     {
         appoint(store);
     }
