@@ -26,7 +26,7 @@ async def takes_what_it_has_read(shared):
 
 
 async def takes_after_it_has_read(shared):
-    """So it may meet what it alone has read, and looks for itself instead of being in the wait queue."""
+    """So it may meet what it alone has read, and looks for itself, without waiting."""
     await shared.put("ground", 0)
     async with shared.transaction(ttl=60) as t:
         await t.read("ground", int)

@@ -168,7 +168,8 @@ def test_a_stopped_holder_has_lost_it_when_its_ttl_ends_and_learns_that(
     code, make = maker
     child = start(HOLDS.format(what=code, work="space.take('go on')"), shm_url, 0.3)
     _, token = shm.take("held", int, timeout=60)
-    # In the wait queue, and so outside of every critical section, where it would stall all (TUP-016).
+    # In the wait queue, and so outside of every critical section, where it would stall all
+    # (TUP-016).
     eventually(lambda: shm.stat()["waiters"] == 1)
     child.send_signal(signal.SIGSTOP)
     with make(shm).acquire(timeout=60) as permit:
@@ -318,7 +319,8 @@ with Lock(space, "a", ttl=0.3):
 def test_a_lost_permit_is_a_note_at_the_exception_of_its_block(shm, shm_url, eventually):
     child = start(LATE, shm_url)
     shm.take("held", int, timeout=60)
-    # In the wait queue, and so outside of every critical section, where it would stall all (TUP-016).
+    # In the wait queue, and so outside of every critical section, where it would stall all
+    # (TUP-016).
     eventually(lambda: shm.stat()["waiters"] == 1)
     child.send_signal(signal.SIGSTOP)
     Lock(shm, "a").acquire(timeout=60).release()

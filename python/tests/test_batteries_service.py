@@ -286,7 +286,8 @@ for _ in children:
 def test_a_stop_in_a_forked_process_ends_the_run_of_that_one(shm, shm_url, eventually):
     parent = start(FORKS, shm_url)
     for number in range(2):
-        # Two of each child, and the parent's: the first child is the first in the wait queue for requests.
+        # Two of each child, and the parent's: the first child is the first in the wait queue for
+        # requests.
         in_line = 2 * (number + 1) + 1
         eventually(lambda in_line=in_line: shm.stat()["waiters"] == in_line)
         shm.put("go on")

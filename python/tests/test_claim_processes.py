@@ -121,7 +121,8 @@ def test_a_holder_keeps_its_claim_while_its_code_holds_the_interpreter(shm, shm_
 def test_a_stopped_holder_loses_its_claim_and_is_refused_later(shm, shm_url, eventually):
     shm.put("job", 1)
     child = holder(shm, shm_url, 0.3, "space.take('go on')")
-    # In the wait queue, and so outside of every critical section, where it would stall all (TUP-016).
+    # In the wait queue, and so outside of every critical section, where it would stall all
+    # (TUP-016).
     eventually(lambda: shm.stat()["waiters"] == 1)
     child.send_signal(signal.SIGSTOP)
     with shm.claim("job", int, timeout=60):  # K2: silence

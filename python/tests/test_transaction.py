@@ -421,7 +421,8 @@ def test_a_wait_of_a_transaction_that_ends_keeps_nothing_from_others(space):
     with space.transaction() as t:
         place = t._waiter("take", like("job", int))  # noqa: SLF001 - as asyncio's twin does
         assert not place.end_wait()
-        # To look once more does not put it into the wait queue again, though it has a time to pick up in.
+        # To look once more does not put it into the wait queue again, though it has a time to pick
+        # up in.
         assert t._finish_take(place) is None  # noqa: SLF001
         space.put("job", 1)
         assert space.try_take("job", int) == ("job", 1)

@@ -63,8 +63,8 @@ from tupelo.spawn import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tupelo.events import Event
     from tupelo.dead_letters import DeadLetter
+    from tupelo.events import Event
 else:
 
     def __getattr__(name: str) -> object:

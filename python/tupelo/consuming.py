@@ -9,9 +9,9 @@ A mark belongs to one batch. The first consumer that finds nothing left makes `i
 A later match belongs to the next batch, and its consumer removes the mark. Each mark has a number
 of its own, so that a consumer only changes or removes a mark that it has seen.
 
-A consumer that finds nothing joins the wait queue for a match and watches for the mark; whichever comes
-first ends its sleep. It ends when the mark is in the space and nothing matches. A tuple that is
-held and may come back counts as a match (rule O9).
+A consumer that finds nothing joins the wait queue for a match and watches for the mark; whichever
+comes first ends its sleep. It ends when the mark is in the space and nothing matches. A tuple that
+is held and may come back counts as a match (rule O9).
 """
 
 from __future__ import annotations

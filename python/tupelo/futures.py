@@ -182,10 +182,10 @@ class Collector:
         for number in numbers:
             with self._lock:
                 future, place = self._waiting.get(number, (None, None))
-                # A cancelled future is about to leave the wait queue, in another thread. It may be here a
-                # second time, and has no state that could still change. The lock keeps it in line
-                # during this look: otherwise its tuple would go back only after `cancel` has
-                # returned.
+                # A cancelled future is about to leave the wait queue, in another thread. It may be
+                # here a second time, and has no state that could still change. The lock keeps it in
+                # the wait queue during this look: otherwise its tuple would go back only after
+                # `cancel` has returned.
                 if future is None or place is None or future.cancelled() or not _is_served(place):
                     continue
             # A running future cannot be cancelled, so its tuple is delivered.

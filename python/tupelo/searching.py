@@ -1,8 +1,8 @@
 """Finding a tuple that is in one of several spaces, without knowing which (rule O10).
 
-`search` does it once. A `Search` keeps its statistics and its places in the wait queue, for a program that
-searches again and again. The native module does the work. It asks each space once, then it gets in
-line in all of them and sleeps. Of the tuples that are handed over it picks up one.
+`search` does it once. A `Search` keeps its statistics and its places in the wait queue, for a
+program that searches again and again. The native module does the work. It asks each space once,
+then it gets in line in all of them and sleeps. Of the tuples that are handed over it picks up one.
 """
 
 from __future__ import annotations

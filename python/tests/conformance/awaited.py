@@ -94,8 +94,8 @@ def search(spaces, *template, **options):
 def start(space, want, wanted, claim_terms):
     """Begin a call that is blocked; with terms of a claim it is one.
 
-    A call that finds a match returns at once. Here it has to be in the wait queue first, so somebody has the
-    matches in hands while it begins, and gives them back to their places.
+    A call that finds a match returns at once. Here it has to be in the wait queue first, so
+    somebody has the matches in hands while it begins, and gives them back to their places.
     """
     if claim_terms is None:
         coroutine = getattr(space.twin, want)(wanted)

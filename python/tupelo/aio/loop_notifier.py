@@ -1,9 +1,9 @@
 """How the tasks of one event loop wait for the tuples of a space, or of several.
 
-A native `Notifier` tells which of many places in the wait queue have something. The loop waits for its file
-descriptor, with all else that it waits for, and looks around from time to time as every blocked
-caller does: time passes in the space while its callers sleep, and a process that was killed tells
-nobody.
+A native `Notifier` tells which of many places in the wait queue have something. The loop waits for
+its file descriptor, with all else that it waits for, and looks around from time to time as every
+blocked caller does: time passes in the space while its callers sleep, and a process that was killed
+tells nobody.
 """
 
 from __future__ import annotations

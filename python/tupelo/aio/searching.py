@@ -1,7 +1,8 @@
 """Finding a tuple that is in one of several spaces, for asyncio: as `tupelo.searching`.
 
-The native `Search` does everything that does not wait: it orders the spaces, joins the wait queue and picks
-up. Only the waiting is the event loop's: it uses the notifiers that the loop has in the spaces.
+The native `Search` does everything that does not wait: it orders the spaces, joins the wait queue
+and picks up. Only the waiting is the event loop's: it uses the notifiers that the loop has in the
+spaces.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Literal, Self
 
-    from tupelo._native import Line, Seconds, VisitOrder
+    from tupelo._native import SearchWaiter, Seconds, VisitOrder
 
 __all__ = ["Found", "Search", "search"]
 
@@ -96,31 +97,31 @@ class Search:
         """Join the wait queue for a match in all spaces, wait for it, and pick it up."""
         found = None
         if seconds != 0:
-            line = self._native.waiter(want, *template, **fields)
+            waiter = self._native.waiter(want, *template, **fields)
             try:
-                found = await self._served(line, seconds)
+                found = await self._served(waiter, seconds)
             finally:
                 # A tuple that was handed over in the meantime goes back to its place (rule T5).
-                line.cancel()
+                waiter.cancel()
         if found is None:
             raise self._native.timed_out(want, seconds or 0.0, *template, **fields)
         return found
 
-    async def _served(self, line: Line, seconds: float | None) -> Found[Any] | None:
-        """Wait for a tuple that is handed to a place in the wait queue; None if the time runs out."""
+    async def _served(self, waiter: SearchWaiter, seconds: float | None) -> Found[Any] | None:
+        """Wait for a tuple that is handed to a waiter; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
-            found = line.finish_now()
+            found = waiter.finish_now()
             if found is not None:
                 return found
             left = None if deadline is None else deadline - loop.time()
             if left is not None and left <= 0:
                 # What comes between the two looks has come in time, too.
-                line.end_wait()
-                return line.finish_now()
+                waiter.end_wait()
+                return waiter.finish_now()
             notifiers = [space._waiting.notifier(loop) for space in self._spaces]
-            rings = line.ring([notifier.native for notifier in notifiers])
+            rings = waiter.ring([notifier.native for notifier in notifiers])
             await wait_for_any([(notifiers[place], number) for place, number in rings], left)
 
 

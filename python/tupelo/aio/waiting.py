@@ -1,7 +1,7 @@
 """How the tasks of a connection wait.
 
-A wait is in the wait queue for a tuple (`take`, `read`, `claim`) or for room (all puts). Other verbs try
-again when something was put or removed (`take_many`, `swap`, `wait_none`, `consume`).
+A wait is in the wait queue for a tuple (`take`, `read`, `claim`) or for room (all puts). Other
+verbs try again when something was put or removed (`take_many`, `swap`, `wait_none`, `consume`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Waiting:
         seconds: float | None,
         pick_up: Callable[[_native.Waiter], R | None],
     ) -> R | None:
-        """Wait for a tuple that is handed to a place in the wait queue; None if the time runs out."""
+        """Wait for a tuple that is handed to a waiter; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
@@ -109,7 +109,7 @@ class Waiting:
             await self.notifier(loop).wait(place, seconds=left)
 
     async def with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
-        """Put; if there is no room, in the wait queue for room, as long as the timeout and the space say."""
+        """Put; if there is no room, wait for it, as long as the timeout and the space say."""
         seconds = _native.time_limit(self._space, timeout)
         try:
             return put()

@@ -20,9 +20,9 @@ __all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
 class Permit:
     """A held lock or unit, until it is given back. A context manager that does so at its end.
 
-    If the holder dies, the next in the wait queue has the lock at once. If the holder is silent for longer
-    than its ttl (stopped, suspended), the next one has it from then on. A living holder keeps it
-    for as long as it likes: a thread outside the interpreter renews it.
+    If the holder dies, the next in the wait queue has the lock at once. If the holder is silent for
+    longer than its ttl (stopped, suspended), the next one has it from then on. A living holder
+    keeps it for as long as it likes: a thread outside the interpreter renews it.
 
     >>> from tupelo.batteries import Lock
     >>> with Lock(space, "index").acquire(timeout=5) as permit:

@@ -41,7 +41,8 @@ _ENCODE = json.JSONEncoder(check_circular=False).encode  # nothing that is told 
 def write(url: str, verb: str, text: str, **arguments: Any) -> None:
     """Write down one operation in the space at `url`.
 
-    `text` is JSON of the put, the template and the find, without braces; `arguments` is encoded here.
+    `text` is JSON of the put, the template and the find, without braces; `arguments` is encoded
+    here.
     """
     pid = os.getpid()
     more = f", {_ENCODE(arguments)[1:-1]}" if arguments else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache, cached_property
 
 from tupelo import _native
-from tupelo.recording.pending import FUTURES, future
 from tupelo.recording.in_progress import (
     ClaimHistory,
     RecordingClaim,
@@ -13,6 +12,7 @@ from tupelo.recording.in_progress import (
     RecordingTransaction,
 )
 from tupelo.recording.lines import write
+from tupelo.recording.pending import FUTURES, future
 from tupelo.recording.searches import SearchCall
 from tupelo.recording.verbs import IN_SPACES, SEARCHING, Call, blocking, named, stand_in
 from tupelo.searching import Search

@@ -88,7 +88,9 @@ class Call:
                 return
             _, template = self.template()
             kinds, found = _told(fields)
-            self.note(verb, f'"kinds": {kinds}, "template": {template}, "tuple": {found}', **arguments)
+            self.note(
+                verb, f'"kinds": {kinds}, "template": {template}, "tuple": {found}', **arguments
+            )
 
     def put(self, fields: Any) -> None:
         """Write down a tuple that it has put."""

@@ -1,5 +1,5 @@
-//! What a call of this process left behind, since a lock was not to be had for ten seconds: its holder was stopped. A place in
-//! line whose owner is gone would be handed tuples that nobody picks up; a large tuple that a call had in hands would be
+//! What a call of this process left behind, since a lock was not to be had for ten seconds: its holder was stopped. A place in the wait
+//! queue whose owner is gone would be handed tuples that nobody picks up; a large tuple that a call had in hands would be
 //! nobody's for as long as its thread lives. Both are settled as soon as that goes.
 
 use tupelo_shm::Section;

@@ -1,10 +1,11 @@
 """What one holder, or a few, may have at a time: `Lock`, `Semaphore`, `RWLock`.
 
 To hold a lock is to have claimed a tuple, so every guarantee of claims holds here. Blocked
-acquirers are served in FIFO order (T3). If the holder dies the next in the wait queue has the lock at once;
-if the holder is stopped, when its ttl ends (K2). The number of the claim is the fencing token: it
-is greater than that of every earlier holder (K1). A release puts the tuple anew under the claim, at
-the same moment as the claim ends (K4). So there is no moment in which the tuple could be lost.
+acquirers are served in FIFO order (T3). If the holder dies the next in the wait queue has the lock
+at once; if the holder is stopped, when its ttl ends (K2). The number of the claim is the fencing
+token: it is greater than that of every earlier holder (K1). A release puts the tuple anew under the
+claim, at the same moment as the claim ends (K4). So there is no moment in which the tuple could be
+lost.
 
 The tuples, each put once, by the first caller:
 
@@ -450,7 +451,7 @@ def drops(space: Verbs) -> bool:
 
 
 async def give_back(claim: Held) -> None:
-    """Put the tuple of a claim anew, for the next in the wait queue, at the moment when the claim ends."""
+    """Put the tuple of a claim anew, for the next waiter, at the moment when the claim ends."""
     try:
         try:
             await claim.put(*claim.tuple)
