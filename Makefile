@@ -88,6 +88,7 @@ torture: $(VENV)/.extension $(VENV)/.dev $(VENV)/.nextest ## the long forms of t
 	$(BIN)/pytest python/tests/test_aio_cancel.py
 	$(RUST_TESTS) $(if $(NEXTEST),--profile torture) --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
 	$(RUST_TESTS) $(if $(NEXTEST),--profile torture --cargo-profile,--profile) torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
+	$(RUST_TESTS) $(if $(NEXTEST),--profile torture) $(CHECKED) --locked --no-fail-fast --test checked --test one_thread --test journal
 	@echo "it took $$(( ($$(date +%s) - $$(cat $(VENV)/.torture-began)) / 60 )) minutes"
 
 .PHONY: check
