@@ -103,8 +103,10 @@ def patterns(space: ts.Space) -> None:
     assert_type(space.take(..., str), tuple[Any, str])
     assert_type(space.take("job", None), tuple[str, None])
     assert_type(space.take(str), tuple[str])
-    assert_type(space.take("a", bytes, True, float), tuple[str, bytes, bool, float])
-    assert_type(space.take("a", datetime, Decimal, UUID), tuple[str, datetime, Decimal, UUID])
+    assert_type(space.take("a", bytes, True), tuple[Any, bytes, Any])
+    assert_type(space.take(str, bytes, bool), tuple[str, bytes, bool])
+    assert_type(space.take("a", bytes, True, float), tuple[Any, bytes, Any, float])
+    assert_type(space.take("a", datetime, Decimal, UUID), tuple[Any, datetime, Decimal, UUID])
     assert_type(space.take("a", datetime.now(UTC)), tuple[str, datetime])
     assert_type(space.take("temp", F > 30.0), tuple[str, float])
     assert_type(space.take("temp", F.between(3, 9)), tuple[str, float])
@@ -120,11 +122,26 @@ def patterns(space: ts.Space) -> None:
     assert_type(space.take("name", (F > "a") | bytes), tuple[str, str | bytes])
     assert_type(space.take("job", REST), tuple[Any, ...])
     assert_type(space.take(REST), tuple[Any, ...])
+    assert_type(space.take("job", int, 3, REST), tuple[Any, ...])
+    five = ("a", "b", "c", int, list)
+    assert_type(space.take(*five), tuple[Any, ...])
     assert_type(space.take(1, 2, 3, 4, 5), tuple[Any, ...])
     fields: list[str] = ["a", "b"]
     assert_type(space.take(*fields), tuple[Any, ...])
     _, tile = space.take("tile", np.ndarray)
     assert tile.shape
+
+
+def unions(space: ts.Space) -> None:
+    """A union of types as the last of one or two fields keeps its types."""
+    assert_type(space.take("job", int | None), tuple[str, int | None])
+    assert_type(space.take(str, int | str | None), tuple[str, int | str | None])
+    assert_type(space.try_take(int | str), tuple[int | str] | None)
+    assert_type(space.take("job", "int"), tuple[str, str])
+    assert_type(space.take(int | None, 3), tuple[int | None, int])
+    assert_type(space.take(int | None, str | bytes), tuple[int | None, str | bytes])
+    assert_type(space.take("job", int | None, float), tuple[Any, ...])
+    assert_type(space.take("job", int, 3, int | None), tuple[Any, ...])
 
 
 def templates(space: ts.Space) -> None:
@@ -184,6 +201,20 @@ def entries(space: ts.Space) -> None:
     assert_type(space.swap(Job, id=1, to=Job(2)), Job)
     assert_type(space.scan(Job, id=1), Iterator[Job])
     assert_type(space.try_claim(Job, id=1), ts.Claim[Job] | None)
+
+
+def refused(space: ts.Space, pair: tuple[int, int]) -> None:
+    """What a call refuses is refused by the checker, too: a comment without use is an error."""
+    space.take("job", list[int])  # type: ignore[type-var]
+    space.take("job", int, dict[str, int])  # type: ignore[type-var]
+    space.take(("job", int))  # type: ignore[call-overload]
+    space.take("job", Job)  # type: ignore[type-var]
+    space.take("job", {1, 2})  # type: ignore[call-overload]
+    space.take("job", int, timeouts=3)  # type: ignore[call-overload]
+    assert_type(space.take("job", list), tuple[str, list[Any]])
+    assert_type(space.take("job", [1, 2]), tuple[str, list[int]])
+    assert_type(space.take("job", pair), tuple[str, tuple[int, int]])
+    assert_type(space.take("job", F == [1, 2]), tuple[str, Any])
 
 
 def rest() -> None:

@@ -5,7 +5,7 @@
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import EllipsisType, TracebackType, UnionType
-from typing import Any, Generic, Literal, Self, TypeVar, overload
+from typing import Any, Generic, Literal, Self, overload
 
 from tupelo import (
     REST as REST,
@@ -53,15 +53,10 @@ from tupelo import (
     spawn as spawn,
 )
 from tupelo import _native
-from tupelo._native import AnyFormal, Entry, EventKind, Order, Seconds, VisitOrder
+from tupelo._native import A, B, C, D, E, Sole, T, T_co, V, W
+from tupelo._native import Entry, EventKind, Order, Pattern, Seconds, Value, VisitOrder
+from typing_extensions import TypeForm
 
-E = TypeVar("E", bound=Entry)
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
 
 def connect(
     url: str | None = None,

@@ -3,15 +3,10 @@
 # `gather`, whose result follows from its template, as that of a verb.
 
 from types import EllipsisType, UnionType
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
-from tupelo._native import AnyFormal, Entry, Formal, Rest, Seconds, Template
+from tupelo._native import A, B, C, D, E, Sole, T, V, W
+from tupelo._native import Formal, Pattern, Rest, Seconds, Template, Value
+from typing_extensions import TypeForm
 # The space stands here.
 from tupelo.batteries.core.gathering import Rows as Rows
-
-E = TypeVar("E", bound=Entry)
-T = TypeVar("T")
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")

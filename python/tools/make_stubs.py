@@ -7,11 +7,19 @@
 
 A template has a pattern per field, and the type of the result follows from them: a type or a formal
 stands for a value of that type, `...` for anything, a value for itself. Type checkers have no way
-to say that for any number of fields, so each verb gets an overload for each combination of patterns
-of up to four fields. Beyond that a field is `Any`. A class of entries stands for its instances.
+to say that for any number of fields, so each verb gets an overload for each combination of two
+forms of patterns of up to four fields. In a template of three or four fields a value is `Any`, and
+so are all fields beyond four, and the first of four. A class of entries stands for its instances.
+
+The docstrings are those of the running package, so it has to be built before. They stand in the
+first overload of each verb, where editors look for them.
 """
 
+import ast
+import importlib
+import inspect
 import sys
+import textwrap
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,14 +33,23 @@ GATHER = (GATHER_HEAD, PACKAGE / "batteries" / "gathering.pyi")
 AIO_GATHER = (GATHER_HEAD, PACKAGE / "aio" / "gathering.pyi")
 
 FIELDS_MAX = 4
-TYPE_VARIABLES = "ABCD"
+# A checker leaves the type variable of `...` open, so it takes its default, which is `Any`.
+KINDS = "ABCD"
+# Beyond these two fields a value is `Any`: more type variables would cost a checker seconds.
+VALUES = "VW"
 
-# The order matters: the first overload that fits counts, and a plain value fits everything.
-FORMS = (
-    ("EllipsisType | UnionType | AnyFormal", "Any"),
-    ("type[{0}] | Formal[{0}]", "{0}"),
-    ("{0}", "{0}"),
-)
+
+def forms(field: int, count: int) -> tuple[tuple[str, str], ...]:
+    """Return the forms of the pattern of one of `count` fields, each with the type of the field."""
+    kind = KINDS[field]
+    if count == 1:
+        value = ("Sole", "Sole")
+    elif count <= len(VALUES):
+        value = (VALUES[field], VALUES[field])
+    else:
+        value = ("Value", "Any")
+    return ((f"EllipsisType | type[{kind}] | Formal[{kind}]", kind), value)
+
 
 TERMS = "max_attempts: int | None = None, order: Order = 'fifo'"
 
@@ -90,35 +107,52 @@ NO_COROUTINES = ("claim", "subscribe", "scan", "consume")
 def overloads(name: str, keywords: str, result: str, *, first: str = "self, ") -> list[str]:
     """Return the definitions of one verb, a line each; `first` stands before the patterns."""
     keywords = f"{keywords}, {WHERE}" if keywords else WHERE
-    last = f", *, {keywords}"
-    fallback_last = f", {keywords}"
-    lines: list[str] = []
-    for count in range(1, FIELDS_MAX + 1):
-        for forms in product(FORMS, repeat=count):
-            pairs = list(zip(forms, TYPE_VARIABLES, strict=False))
-            patterns = ", ".join(
-                f"{variable.lower()}: {pattern.format(variable)}"
-                for (pattern, _), variable in pairs
-            )
-            fields = ", ".join(field.format(variable) for (_, field), variable in pairs)
-            returned = result.format(f"tuple[{fields}]")
-            lines.append(f"def {name}({first}{patterns}, /{last}) -> {returned}: ...")
+
+    def one(patterns: str, returned: str, behind: str = "") -> str:
+        return f"def {name}({first}{patterns}, {keywords}{behind}) -> {returned}: ..."
+
     any_number = result.format("tuple[Any, ...]")
-    for count in range(FIELDS_MAX + 1):
-        patterns = "".join(f"{variable.lower()}: Any, " for variable in TYPE_VARIABLES[:count])
-        lines.insert(
-            count, f"def {name}({first}{patterns}rest: Rest, /{last}) -> {any_number}: ..."
+    union, tail = "Pattern | UnionType", "Pattern | UnionType | Rest"
+    return [
+        one("entry: type[E], /, *", result.format("E"), ", **fields: Any"),
+        one("entry: E, /, *", result.format("E")),
+        one("template: Template[T], /, *", result.format("T")),
+        *(
+            one(f"{patterns}, /, *", result.format(f"tuple[{fields}]"))
+            for patterns, fields in combinations()
+        ),
+        one("*rest: Rest", any_number),
+        one("a: Pattern, b: Pattern | Rest, /, *", any_number),
+        one(f"a: {union}, b: {union}, c: {tail}, d: {tail} = ..., /, *", any_number),
+        one("a: Any, b: Any, c: Any, d: Any, e: Any, /, *more: Any", any_number),
+    ]
+
+
+def combinations() -> list[tuple[str, str]]:
+    """Return the patterns of one to four fields, each with the types of the fields found.
+
+    A union of types in one or two fields fits none of the two forms. Its form comes behind them: a
+    string would be taken for the name of a type.
+    """
+    unions = [(f"TypeForm[{kind}]", kind) for kind in KINDS]
+    plain = [[forms(field, count) for field in range(count)] for count in range(1, FIELDS_MAX)]
+    fourth = [
+        (("Pattern | UnionType", "Any"),),
+        *(forms(i, FIELDS_MAX) for i in range(1, FIELDS_MAX)),
+    ]
+    choices = [
+        *(chosen for fields in (*plain, fourth) for chosen in product(*fields)),
+        (unions[0],),
+        *((form, unions[1]) for form in plain[1][0]),
+        *((unions[0], form) for form in (*plain[1][1], unions[1])),
+    ]
+    return [
+        (
+            ", ".join(f"{name}: {form}" for name, (form, _) in zip("abcd", chosen, strict=False)),
+            ", ".join(field for _, field in chosen),
         )
-    sole = f"def {name}({first}template: Template[T], /{last}) -> {result.format('T')}: ..."
-    sole += "  # type: ignore[overload-overlap]"
-    rest = f"def {name}({first}*template: Any{fallback_last}) -> {any_number}: ..."
-    entries = result.format("E")
-    # A sole class of entries or an entry fits the overloads of one field too, which come later.
-    ignored = "  # type: ignore[overload-overlap]"
-    behind = f", *, {keywords}, **fields: Any"
-    by_class = f"def {name}({first}entry: type[E], /{behind}) -> {entries}: ...{ignored}"
-    by_value = f"def {name}({first}entry: E, /{last}) -> {entries}: ...{ignored}"
-    return [by_class, by_value, sole, *lines, rest]
+        for chosen in choices
+    ]
 
 
 def verbs(*, awaited: bool, shared: bool) -> list[str]:
@@ -204,6 +238,42 @@ def gather_stub(head: str, *, awaited: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def documented(text: str, module: str) -> str:
+    """Return the stub with the docstrings of the running module, each where its name is first."""
+    lines = text.splitlines()
+    running = importlib.import_module(module)
+    found: dict[int, str] = {}
+
+    def look(body: list[ast.stmt], owner: object, indent: str) -> None:
+        seen: set[str] = set()
+        for node in body:
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            name = "Space" if node.name == "_Verbs" else node.name
+            if node.name in seen or node.name.startswith("__"):
+                continue
+            seen.add(node.name)
+            one = getattr(owner, name, None)
+            if isinstance(node, ast.ClassDef):
+                look(node.body, one, indent + "    ")
+            elif doc := inspect.getdoc(one):
+                found[int(node.end_lineno or 0) - 1] = textwrap.indent(
+                    f'r"""{doc}\n"""', indent + "    "
+                )
+
+    look(ast.parse(text).body, running, "")
+    for number, doc in found.items():
+        head, _, behind = lines[number].rpartition(": ...")
+        lines[number] = f"{head}:{behind}\n{doc}"
+    return "\n".join(lines) + "\n"
+
+
+def module_of(stub: Path) -> str:
+    """Return the name of the module that a stub describes."""
+    parts = stub.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
 def main() -> int:
     """Write the stubs, or check that they are current."""
     code = 0
@@ -215,7 +285,7 @@ def main() -> int:
         (AIO_GATHER, partial(gather_stub, awaited=True)),
     )
     for (head, path), stub in stubs:
-        text = stub(head.read_text(encoding="utf-8"))
+        text = documented(stub(head.read_text(encoding="utf-8")), module_of(path))
         if sys.argv[1:] != ["--check"]:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:

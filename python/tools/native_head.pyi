@@ -6,8 +6,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 from types import EllipsisType, TracebackType, UnionType
+from uuid import UUID
 from tupelo.errors import Timeout
 from typing import (
     Any,
@@ -18,11 +20,11 @@ from typing import (
     Self,
     SupportsIndex,
     TypeAlias,
-    TypeVar,
     final,
     overload,
     type_check_only,
 )
+from typing_extensions import Buffer, TypeForm, TypeVar
 
 from tupelo.events import Event
 from tupelo.dead_letters import DeadLetter
@@ -49,25 +51,57 @@ class _Struct(Protocol):
 
 Entry: TypeAlias = _Dataclass | _NamedTuple | _Attrs | _Struct
 
+# Arrays of numpy and its scalars.
+class _Array(Protocol):
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+# Nothing has this type, so `list` as a type of fields fits where `list[int]` does not.
+@type_check_only
+class _Unsubscripted: ...
+
+_Scalar: TypeAlias = None | int | float | str | bytes | datetime | Decimal | UUID
+# What a type or a condition in a template stands for.
+_Kind: TypeAlias = (
+    _Scalar
+    | list[_Unsubscripted]
+    | tuple[_Unsubscripted, ...]
+    | dict[_Unsubscripted, _Unsubscripted]
+    | memoryview
+    | _Array
+)
+# What stands for itself in a template. Protocols are few here: checking overloads takes time by them.
+Value: TypeAlias = _Scalar | list[Any] | tuple[Any, ...] | dict[Any, Any]
+# The same as the sole pattern. A tuple is none: its own patterns are meant.
+_Sole: TypeAlias = _Scalar | list[Any] | dict[Any, Any] | Buffer | _Array
+
 E = TypeVar("E", bound=Entry)
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
+A = TypeVar("A", bound=_Kind, default=Any)
+B = TypeVar("B", bound=_Kind, default=Any)
+C = TypeVar("C", bound=_Kind, default=Any)
+D = TypeVar("D", bound=_Kind, default=Any)
+Sole = TypeVar("Sole", bound=_Sole)
+V = TypeVar("V", bound=Value)
+W = TypeVar("W", bound=Value)
+R = TypeVar("R")
 
 class Formal(Generic[T_co]):
     def __and__(self, other: Formal[Any] | type[Any]) -> Self: ...
     def __rand__(self, other: type[Any]) -> Self: ...
     @overload
-    def __or__(self, other: Formal[A] | type[A]) -> Formal[T_co | A]: ...
+    def __or__(self, other: Formal[A] | type[A]) -> Formal[T_co | A]: ...  # type: ignore[overload-overlap]
     @overload
-    def __or__(self, other: A) -> Formal[T_co | A]: ...
+    def __or__(self, other: A) -> Formal[T_co | A]: ...  # type: ignore[overload-overlap]
     @overload
-    def __ror__(self, other: type[A]) -> Formal[T_co | A]: ...
+    def __or__(self, other: object) -> AnyFormal: ...
     @overload
-    def __ror__(self, other: A) -> Formal[T_co | A]: ...
+    def __ror__(self, other: type[A]) -> Formal[T_co | A]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __ror__(self, other: A) -> Formal[T_co | A]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __ror__(self, other: object) -> AnyFormal: ...
     def __invert__(self) -> AnyFormal: ...
     def __hash__(self) -> int: ...
 
@@ -79,34 +113,52 @@ class AnyFormal(Formal[Any]):
 
 @final
 class FieldProxy:
-    def __eq__(self, other: A) -> Formal[A]: ...  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+    @overload  # type: ignore[override]
+    def __eq__(self, other: A) -> Formal[A]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __eq__(self, other: object) -> AnyFormal: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __ne__(self, other: object) -> AnyFormal: ...  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
     def __hash__(self) -> int: ...
     @overload
-    def __lt__(self, other: float) -> Formal[float]: ...
+    def __lt__(self, other: float) -> Formal[float]: ...  # type: ignore[overload-overlap]
     @overload
-    def __lt__(self, other: A) -> Formal[A]: ...
+    def __lt__(self, other: A) -> Formal[A]: ...  # type: ignore[overload-overlap]
     @overload
-    def __le__(self, other: float) -> Formal[float]: ...
+    def __lt__(self, other: object) -> AnyFormal: ...
     @overload
-    def __le__(self, other: A) -> Formal[A]: ...
+    def __le__(self, other: float) -> Formal[float]: ...  # type: ignore[overload-overlap]
     @overload
-    def __gt__(self, other: float) -> Formal[float]: ...
+    def __le__(self, other: A) -> Formal[A]: ...  # type: ignore[overload-overlap]
     @overload
-    def __gt__(self, other: A) -> Formal[A]: ...
+    def __le__(self, other: object) -> AnyFormal: ...
     @overload
-    def __ge__(self, other: float) -> Formal[float]: ...
+    def __gt__(self, other: float) -> Formal[float]: ...  # type: ignore[overload-overlap]
     @overload
-    def __ge__(self, other: A) -> Formal[A]: ...
+    def __gt__(self, other: A) -> Formal[A]: ...  # type: ignore[overload-overlap]
     @overload
-    def between(
+    def __gt__(self, other: object) -> AnyFormal: ...
+    @overload
+    def __ge__(self, other: float) -> Formal[float]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __ge__(self, other: A) -> Formal[A]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __ge__(self, other: object) -> AnyFormal: ...
+    @overload
+    def between(  # type: ignore[overload-overlap]
         self, low: float, high: float, /, *, ends: Literal["[]", "[)", "(]", "()"] = "[]"
     ) -> Formal[float]: ...
     @overload
-    def between(
+    def between(  # type: ignore[overload-overlap]
         self, low: A, high: A, /, *, ends: Literal["[]", "[)", "(]", "()"] = "[]"
     ) -> Formal[A]: ...
-    def in_(self, values: Iterable[A]) -> Formal[A]: ...
+    @overload
+    def between(
+        self, low: object, high: object, /, *, ends: Literal["[]", "[)", "(]", "()"] = "[]"
+    ) -> AnyFormal: ...
+    @overload
+    def in_(self, values: Iterable[A]) -> Formal[A]: ...  # type: ignore[overload-overlap]
+    @overload
+    def in_(self, values: Iterable[object]) -> AnyFormal: ...
     def glob(self, pattern: str) -> Formal[str]: ...
     def prefix(self, start: A) -> Formal[A]: ...
     @property
@@ -116,6 +168,9 @@ class FieldProxy:
     def max(self, index: SupportsIndex) -> FieldOrder: ...
     def min(self, index: SupportsIndex) -> FieldOrder: ...
 
+# A pattern of a field, except `REST` and a union of types.
+Pattern: TypeAlias = EllipsisType | type[_Kind] | Formal[Any] | Value | Entry | Buffer | _Array
+
 @final
 class FieldOrder: ...
 
@@ -124,7 +179,7 @@ class Rest: ...
 
 @final
 class Template(Generic[T_co]):
-    def __or__(self, other: Template[A]) -> Template[T_co | A]: ...
+    def __or__(self, other: Template[R]) -> Template[T_co | R]: ...
     def __hash__(self) -> int: ...
 
 @final
@@ -239,7 +294,7 @@ class Waiter:
     def claim_now(
         self, *, ttl: Seconds, max_attempts: int | None, partly: bool = False
     ) -> Claim[Any] | None: ...
-    def with_grant(self, put: Callable[[], A]) -> A: ...
+    def with_grant(self, put: Callable[[], R]) -> R: ...
     def end_wait(self) -> bool: ...
     def cancel(self) -> None: ...
     def wakes(self, other: Waiter) -> None: ...

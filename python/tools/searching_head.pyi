@@ -5,17 +5,12 @@
 
 from collections.abc import Iterable
 from types import EllipsisType, UnionType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, overload
 
-from tupelo._native import AnyFormal, Entry, Formal, Rest, Seconds, Space, Template, VisitOrder
+from tupelo._native import A, B, C, D, E, Sole, T, V, W
+from tupelo._native import Formal, Pattern, Rest, Seconds, Space, Template, Value, VisitOrder
+from typing_extensions import TypeForm
 from tupelo._native import Found as Found
-
-E = TypeVar("E", bound=Entry)
-T = TypeVar("T")
-A = TypeVar("A")
-B = TypeVar("B")
-C = TypeVar("C")
-D = TypeVar("D")
 
 def checked(spaces: Iterable[Any], kind: type = ...) -> list[Any]: ...
 

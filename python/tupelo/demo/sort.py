@@ -165,18 +165,16 @@ class Sorting:
             answer = self.space.take(
                 answers | like("in_the_middle", int, int, int), timeout=PATIENCE_S
             )
-            if answer[0] == "in_the_middle":
-                self._kill(*answer[1:3])
-            elif answer[0] == "bad_line":
-                _, part, line, text = answer
-                message = (
-                    f"{self.plan.file}, line {self.first_lines[part] + line}:"
-                    f" {text!r} is not a number"
-                )
-                raise BadFileError(message)
-            else:
-                self._tell_if_again(answer[1])
-                return unpack(answer[2])
+            match answer:
+                case ("in_the_middle", part, pid, _):
+                    self._kill(part, pid)
+                case ("bad_line", part, line, text):
+                    place = f"{self.plan.file}, line {self.first_lines[part] + line}"
+                    message = f"{place}: {text!r} is not a number"
+                    raise BadFileError(message)
+                case (_, part, numbers):
+                    self._tell_if_again(part)
+                    return unpack(numbers)
 
     def _kill(self, part: int, pid: int) -> None:
         self.team.kill(pid)
