@@ -232,8 +232,8 @@ impl Claim {
     ///     `ValueError`: the claim was done or aborted before.
     ///     `TypeError`: there is a `timeout=`: whether there is room is known when the claim is done.
     ///
-    /// `lease` is how long the tuple stays, and `after` how long until it is visible, in seconds, both from when the claim
-    /// is done; None, the default: for ever, and at once.
+    /// `lease` is how long the tuple stays, and `after` the delay until it is visible, in seconds. Both count from the
+    /// moment when the claim is done. By default the tuple stays for ever, and is visible at once.
     ///
     ///     >>> space.put("order", 7)
     ///     >>> claim = space.claim("order", int)

@@ -145,6 +145,16 @@ def test_the_help_of_a_verb_says_what_each_argument_is(verb):
         assert f"\n    {name}: " in told or "arguments are those of" in told, name
 
 
+@pytest.mark.parametrize("verb", [verb for verb in METHODS if verb not in {"close", "flush"}])
+def test_the_help_of_a_verb_says_in_place_what_an_early_end_does(verb):
+    _, found, told = getattr(ts.Space, verb).__doc__.partition("\nIf the call ends early:\n")
+    assert found
+    ends = told.partition("\n\n")[0]
+    waits = "timeout" in inspect.signature(getattr(ts.Space, verb)).parameters
+    assert ("Timeout" in ends) or not waits
+    assert "death of " in ends.lower() or "neither waits nor changes" in ends
+
+
 VERBS_OF_TRANSACTIONS = [name for name in vars(ts.TransactionSpace) if not name.startswith("_")]
 
 

@@ -394,8 +394,8 @@ class Claim(Generic[T_co]):
             `ValueError`: the claim was done or aborted before.
             `TypeError`: there is a `timeout=`: whether there is room is known when the claim is done.
 
-        `lease` is how long the tuple stays, and `after` how long until it is visible, in seconds, both from when the claim
-        is done; None, the default: for ever, and at once.
+        `lease` is how long the tuple stays, and `after` the delay until it is visible, in seconds. Both count from the
+        moment when the claim is done. By default the tuple stays for ever, and is visible at once.
 
             >>> space.put("order", 7)
             >>> claim = space.claim("order", int)
@@ -774,7 +774,13 @@ class _Verbs:
             The tuple as it was put.
 
         Raises:
-            Timeout: nothing matched in time. No tuple was removed. An interrupted call removes none, too (T5).
+            Timeout: nothing matched in time.
+
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: no tuple was removed. A tuple on its way
+                goes back to its place.
+            Death of this process: a tuple that it was not yet handed stays in the space. A tuple that it was
+                handed is lost with it: use `claim` to have it back.
 
         >>> space.put("job", 17, b"resize")
         >>> space.take("job", int, ..., timeout=1.0)
@@ -857,6 +863,9 @@ class _Verbs:
         Raises:
             Timeout: nothing matched in time.
 
+        If the call ends early:
+            Timeout, interruption, or death of this process: the space is as before the call.
+
         >>> space.put("rate", 0.01)
         >>> space.read("rate", float)
         ('rate', 0.01)
@@ -937,6 +946,11 @@ class _Verbs:
 
         The arguments are those of `take`.
 
+        If the call ends early:
+            It does not wait.
+            Death of this process: a tuple that it was not yet handed stays in the space. A tuple that it was
+                handed is lost with it: use `claim` to have it back.
+
         >>> space.put("job", 17)
         >>> space.try_take("job", int)
         ('job', 17)
@@ -1016,6 +1030,9 @@ class _Verbs:
         r"""Return a copy of a tuple that matches, or None at once if there is none (rule O4).
 
         The arguments are those of `take`.
+
+        If the call ends early:
+            It neither waits nor changes the space: nothing is left to undo.
 
         >>> space.put("job", 17)
         >>> space.try_read("job", int)
@@ -1106,6 +1123,10 @@ class _Verbs:
         Raises:
             TransactionTooBig: there are more than one step can change, some 600 000. Nothing was removed.
 
+        If the call ends early:
+            It does not wait.
+            Death of this process: all of the tuples were removed, or none. Removed ones are lost with it.
+
         >>> space.put_all(("job", n) for n in range(3))
         3
         >>> space.take_all("job", int, limit=2)
@@ -1187,6 +1208,9 @@ class _Verbs:
 
         Returns:
             A list of tuples, perhaps empty.
+
+        If the call ends early:
+            It neither waits nor changes the space: nothing is left to undo.
 
         >>> space.put_all(("job", n) for n in range(3))
         3
@@ -1280,6 +1304,10 @@ class _Verbs:
             TransactionTooBig: they are more than one step can change, some 600 000. Nothing was removed.
             ValueError: at_least is more than n.
 
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: no tuple was removed.
+            Death of this process: all of the tuples were removed, or none. Removed ones are lost with it.
+
         >>> space.put_all(("squared", n, n * n) for n in range(3))
         3
         >>> space.take_many("squared", int, int, n=3, timeout=1.0)
@@ -1372,6 +1400,10 @@ class _Verbs:
                 room, and no tuple is dropped for it.
             NotEncodable: a field of the new tuple cannot be stored. Nothing was changed.
 
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: nothing was changed.
+            Death of this process: the tuple was replaced or not; no caller sees both or neither.
+
         >>> space.put("state", "idle")
         >>> space.swap("state", "idle", to=("state", "busy"))
         ('state', 'idle')
@@ -1455,6 +1487,10 @@ class _Verbs:
         Raises:
             SpaceFull: there is no room for the new tuple. Nothing was changed.
             NotEncodable: a field of the new tuple cannot be stored. Nothing was changed.
+
+        If the call ends early:
+            It does not wait.
+            Death of this process: the tuple was replaced or not; no caller sees both or neither.
 
         >>> space.try_swap("state", "idle", to=("state", "busy")) is None
         True
@@ -1719,6 +1755,11 @@ class Space(_Verbs):
             SpaceFull: there was no room, even after the timeout. Nothing was stored.
             NotEncodable: a field cannot be stored; the message names it. Nothing was stored.
 
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: nothing was stored.
+            Death of this process: the tuple was stored or not, never half of it. Once `put` has returned, the
+                tuple stays without this process.
+
         >>> space.put("job", 17, b"resize")
         >>> space.take("job", int, ...)
         ('job', 17, b'resize')
@@ -1781,6 +1822,11 @@ class Space(_Verbs):
             TransactionTooBig: there are more than one step can change, some 600 000. Nothing was stored.
             NotEncodable: a field cannot be stored. Nothing was stored.
 
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: nothing was stored; with
+                `atomic=False`, the steps before stay.
+            Death of this process: all tuples of the step were stored, or none.
+
         >>> space.put_all(("square", n) for n in range(3))
         3
         >>> space.put_all((("square", n) for n in range(3, 20_000)), atomic=False)
@@ -1811,6 +1857,10 @@ class Space(_Verbs):
         Raises:
             SpaceFull: there was no room, even after the timeout. Nothing was stored.
             NotEncodable: a field cannot be stored. Nothing was stored.
+
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: nothing was stored.
+            Death of this process: the tuple was stored or not, never half of it.
 
         >>> space.put_if_absent("leader", 812, unless=("leader", int))
         True
@@ -1845,6 +1895,10 @@ class Space(_Verbs):
             SpaceFull: there is no room for the new one. Nothing has changed.
             TypeError: the function returned neither a tuple nor an entry. Nothing has changed.
 
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: nothing has changed.
+            Death of this process: the tuple was replaced, or is back at its place at once.
+
         >>> space.put("counter", 41)
         >>> space.update("counter", int, to=lambda old: ("counter", old[1] + 1))
         ('counter', 42)
@@ -1855,6 +1909,9 @@ class Space(_Verbs):
         Args:
             template: as for `take`.
             where: as for `take`.
+
+        If the call ends early:
+            It neither waits nor changes the space: nothing is left to undo.
 
         >>> space.put_all(("job", n) for n in range(3))
         3
@@ -1876,6 +1933,10 @@ class Space(_Verbs):
         Raises:
             TransactionTooBig: there are more than one step can change, some 600 000. Nothing was removed.
 
+        If the call ends early:
+            It does not wait.
+            Death of this process: all of the tuples were removed, or none. Removed ones are lost with it.
+
         >>> space.put_all(("job", n) for n in range(3))
         3
         >>> space.discard("job", int)
@@ -1895,6 +1956,10 @@ class Space(_Verbs):
             SpaceFull: there was no room. None was put back. The call does not wait for room, and no tuple is
                 dropped for it.
             TransactionTooBig: there are more than one step can change. None was put back.
+
+        If the call ends early:
+            It does not wait.
+            Death of this process: all of the tuples are back at their places, or none.
 
         >>> space.put("order", 7)
         >>> space.claim("order", int, max_attempts=1).abort()
@@ -1924,6 +1989,11 @@ class Space(_Verbs):
             TransactionTooBig: at the end of the block: it changes more than one step can, some 600 000 tuples. Nothing happened.
             ValueError: the spaces are not of the same kind.
 
+        If the call ends early:
+            Timeout of a verb in the block: the transaction stays open.
+            Interruption of the block by an exception: everything is undone.
+            Death of this process: everything is undone at once, unless the commit has happened.
+
         >>> space.put("account", "alice", 100)
         >>> space.put("account", "bob", 0)
         >>> with space.transaction() as t:
@@ -1947,6 +2017,9 @@ class Space(_Verbs):
         Raises:
             Timeout: there was always a match; the message says how many there are now.
 
+        If the call ends early:
+            Timeout, interruption, or death of this process: the space is as before the call.
+
         >>> space.wait_none("job", ...)
         """
     def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
@@ -1964,6 +2037,10 @@ class Space(_Verbs):
 
         Raises:
             SpaceFull: there was no room for the mark.
+
+        If the call ends early:
+            It does not wait.
+            Death of this process: the mark was put or not; call `finish` again.
 
         >>> space.finish("square", int)
         >>> list(space.consume("square", int))
@@ -1985,6 +2062,10 @@ class Space(_Verbs):
             TransactionTooBig: there are more than one step can change. Nothing was moved.
             TypeError: `other` is no space.
 
+        If the call ends early:
+            It does not wait.
+            Death of this process: all of the tuples were moved, or none.
+
         >>> other = ts.connect("mem://attic")
         >>> space.put_all(("job", n) for n in range(3))
         3
@@ -2003,6 +2084,10 @@ class Space(_Verbs):
             SpaceFull: there is no room in the other space. Nothing was copied, and nothing is dropped for it.
             TransactionTooBig: there are more than one step can change. Nothing was copied.
             TypeError: `other` is no space.
+
+        If the call ends early:
+            It does not wait.
+            Death of this process: all of the tuples were copied, or none.
 
         >>> other = ts.connect("mem://attic")
         >>> space.put("job", 1)
@@ -2034,6 +2119,10 @@ class Space(_Verbs):
             TypeError: no field is a call, or a worker could not find the function of one.
             NotEncodable: a field or an argument cannot be stored.
 
+        If the call ends early:
+            It does not wait. Timeout of `result`: the work goes on.
+            Death of a worker: its work is done again, by another.
+
         A program that ends waits for the tasks that it has begun, except on "workers".
 
         >>> import math
@@ -2061,6 +2150,9 @@ class Space(_Verbs):
 
         A claim is a dict: pid, fence, attempt, expires_in_s. An index is the list of its fields.
 
+        If the call ends early:
+            It neither waits nor changes the space: nothing is left to undo.
+
         >>> space.put("job", 17)
         >>> space.stat()["shapes"][0]["kinds"]
         ('str', 'int')
@@ -2076,6 +2168,9 @@ class Space(_Verbs):
             An `Explanation`: print it, or use its attributes `template`, `matches`, `shapes` (pairs of
             kinds and count), `nearest` (the kinds of the nearest shape) and `differences` (triples of field,
             present value and pattern).
+
+        If the call ends early:
+            It neither waits nor changes the space: nothing is left to undo.
 
         >>> space.put("job", "17")
         >>> explanation = space.explain("job", int)
@@ -2104,8 +2199,13 @@ class Space(_Verbs):
             The Claim: tuple, fence, attempt, done(), abort(reason), extend(ttl), put(*fields).
 
         Raises:
-            Timeout: nothing matched in time. Nothing was claimed, also if the call was interrupted (T5).
+            Timeout: nothing matched in time.
             ClaimLost: at the end of the block: the tuple is another's work now, or will be (K3).
+
+        If the call ends early:
+            Timeout, or interruption by a signal handler that raises: no tuple was claimed. A tuple on its way
+                goes back to its place. An interrupted block aborts the claim.
+            Death of this process: the tuple is back at its place at once. That counts as a failed attempt.
 
         >>> space.put("order", 7)
         >>> with space.claim("order", int, ttl=30) as (_, order):
@@ -2191,6 +2291,10 @@ class Space(_Verbs):
         r"""Claim a tuple that matches, or return None at once if there is none (rule O4).
 
         The arguments are those of `claim`.
+
+        If the call ends early:
+            It does not wait. An interrupted block aborts the claim.
+            Death of this process: the tuple is back at its place at once. That counts as a failed attempt.
 
         >>> space.try_claim("order", int) is None
         True
@@ -2280,6 +2384,9 @@ class Space(_Verbs):
         Returns:
             A list of DeadLetter: the tuple, the number of failed attempts, and their reasons, the oldest
             first. Of many long reasons the newest are kept.
+
+        If the call ends early:
+            It neither waits nor changes the space: nothing is left to undo.
 
         >>> space.put("order", 7)
         >>> space.claim("order", int, max_attempts=1).abort("no such customer")
@@ -2383,6 +2490,10 @@ class Space(_Verbs):
             LimitExceeded: there are too many subscriptions and blocked callers, or the buffer is too large.
             ValueError: `buffer` is 0, or `on` has a name that is no event.
 
+        If the call ends early:
+            Timeout or interruption of `next`: no event is lost, the next call gets it.
+            Death of this process: the subscription ends, and the space has the memory of its buffer back.
+
         >>> with space.subscribe("alarm", str, on={"put", "take"}) as alarms:
         ...     space.put("alarm", "smoke")
         ...     _ = space.take("alarm", str)
@@ -2476,6 +2587,10 @@ class Space(_Verbs):
         Returns:
             An iterator of tuples.
 
+        If the call ends early:
+            It does not wait. An iterator that you drop leaves nothing behind.
+            Death of this process: the space is as before the call.
+
         >>> space.put_all(("job", n) for n in range(3))
         3
         >>> sorted(n for _, n in space.scan("job", int))
@@ -2565,6 +2680,11 @@ class Space(_Verbs):
         Returns:
             An iterator of tuples.
 
+        If the call ends early:
+            Interruption of a step, by a signal handler that raises: the step removed no tuple.
+            Death of this process: a tuple that it was not yet handed stays in the space. A tuple that it was
+                handed is lost with it: use `claim` to have it back.
+
         >>> space.put_all(("square", n) for n in range(3))
         3
         >>> space.finish("square", int)
@@ -2649,12 +2769,16 @@ class Space(_Verbs):
 
         Returns:
             A `concurrent.futures.Future` of the tuple: `result(timeout)` waits for it, `done()` says whether
-            it came, and `cancel()` leaves the line. Then a tuple on its way goes back to its place (rule T5).
+            it came, and `cancel()` leaves the line. Then a tuple on its way goes back to its place.
             Cancel a future that you do not need any more: if it is forgotten it stays in line, and gets its
             tuple.
 
         Raises:
             LimitExceeded: too many callers wait in this space.
+
+        If the call ends early:
+            Timeout of `result`: the future stays in line.
+            Death of this process: it leaves the line at once. A tuple that it was handed is lost with it.
 
         >>> answers = [space.take_future("answer", n, str) for n in range(2)]
         >>> space.put("answer", 1, "one")
@@ -2741,6 +2865,10 @@ class Space(_Verbs):
 
         Raises:
             LimitExceeded: too many callers wait in this space.
+
+        If the call ends early:
+            Timeout of `result`: the future stays in line.
+            Death of this process: it leaves the line at once. The space is as before the call.
 
         >>> later = space.read_future("config", "rate", float)
         >>> space.put("config", "rate", 0.5)

@@ -39,6 +39,10 @@ Returns:
 Raises:
     TransactionTooBig: there are more than one step can change, some 600 000. Nothing was removed.
 
+If the call ends early:
+    It does not wait.
+    Death of this process: all of the tuples were removed, or none. Removed ones are lost with it.
+
 >>> space.put_all((\"job\", n) for n in range(3))
 3
 >>> space.take_all(\"job\", int, limit=2)
@@ -75,6 +79,10 @@ Args:
 Raises:
     TransactionTooBig: there are more than one step can change, some 600 000. Nothing was removed.
 
+If the call ends early:
+    It does not wait.
+    Death of this process: all of the tuples were removed, or none. Removed ones are lost with it.
+
 >>> space.put_all((\"job\", n) for n in range(3))
 3
 >>> space.discard(\"job\", int)
@@ -105,6 +113,9 @@ The arguments are those of `take_all`.
 
 Returns:
     A list of tuples, perhaps empty.
+
+If the call ends early:
+    It neither waits nor changes the space: nothing is left to undo.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3
@@ -147,6 +158,10 @@ Raises:
     Timeout: there were not enough in time; the message says how many. Nothing was removed.
     TransactionTooBig: they are more than one step can change, some 600 000. Nothing was removed.
     ValueError: at_least is more than n.
+
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: no tuple was removed.
+    Death of this process: all of the tuples were removed, or none. Removed ones are lost with it.
 
 >>> space.put_all((\"squared\", n, n * n) for n in range(3))
 3
@@ -287,6 +302,9 @@ Return how many tuples match, at one moment (rule O6).
 Args:
     template: as for `take`.
     where: as for `take`.
+
+If the call ends early:
+    It neither waits nor changes the space: nothing is left to undo.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3

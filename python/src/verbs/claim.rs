@@ -28,8 +28,7 @@ pub(crate) struct Claim;
 
 impl Verb for Claim {
     const NAME: &'static CStr = c"claim";
-    const DOC: &'static CStr =
-        c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo', where=None)
+    const DOC: &'static CStr = c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo', where=None)
 --
 
 Take a tuple that matches so that it comes back unless it is done with; wait if there is none.
@@ -52,8 +51,13 @@ Returns:
     The Claim: tuple, fence, attempt, done(), abort(reason), extend(ttl), put(*fields).
 
 Raises:
-    Timeout: nothing matched in time. Nothing was claimed, also if the call was interrupted (T5).
+    Timeout: nothing matched in time.
     ClaimLost: at the end of the block: the tuple is another's work now, or will be (K3).
+
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: no tuple was claimed. A tuple on its way
+        goes back to its place. An interrupted block aborts the claim.
+    Death of this process: the tuple is back at its place at once. That counts as a failed attempt.
 
 >>> space.put(\"order\", 7)
 >>> with space.claim(\"order\", int, ttl=30) as (_, order):
@@ -107,6 +111,10 @@ impl Verb for TryClaim {
 Claim a tuple that matches, or return None at once if there is none (rule O4).
 
 The arguments are those of `claim`.
+
+If the call ends early:
+    It does not wait. An interrupted block aborts the claim.
+    Death of this process: the tuple is back at its place at once. That counts as a failed attempt.
 
 >>> space.try_claim(\"order\", int) is None
 True
@@ -230,6 +238,9 @@ Returns:
     A list of DeadLetter: the tuple, the number of failed attempts, and their reasons, the oldest
     first. Of many long reasons the newest are kept.
 
+If the call ends early:
+    It neither waits nor changes the space: nothing is left to undo.
+
 >>> space.put(\"order\", 7)
 >>> space.claim(\"order\", int, max_attempts=1).abort(\"no such customer\")
 >>> space.dead(\"order\", int)
@@ -271,6 +282,10 @@ Raises:
     SpaceFull: there was no room. None was put back. The call does not wait for room, and no tuple is
         dropped for it.
     TransactionTooBig: there are more than one step can change. None was put back.
+
+If the call ends early:
+    It does not wait.
+    Death of this process: all of the tuples are back at their places, or none.
 
 >>> space.put(\"order\", 7)
 >>> space.claim(\"order\", int, max_attempts=1).abort()

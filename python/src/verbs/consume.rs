@@ -31,6 +31,11 @@ Args:
 Returns:
     An iterator of tuples.
 
+If the call ends early:
+    Interruption of a step, by a signal handler that raises: the step removed no tuple.
+    Death of this process: a tuple that it was not yet handed stays in the space. A tuple that it was
+        handed is lost with it: use `claim` to have it back.
+
 >>> space.put_all((\"square\", n) for n in range(3))
 3
 >>> space.finish(\"square\", int)
@@ -70,6 +75,10 @@ Args:
 
 Raises:
     SpaceFull: there was no room for the mark.
+
+If the call ends early:
+    It does not wait.
+    Death of this process: the mark was put or not; call `finish` again.
 
 >>> space.finish(\"square\", int)
 >>> list(space.consume(\"square\", int))

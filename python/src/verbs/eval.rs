@@ -39,6 +39,10 @@ Raises:
     TypeError: no field is a call, or a worker could not find the function of one.
     NotEncodable: a field or an argument cannot be stored.
 
+If the call ends early:
+    It does not wait. Timeout of `result`: the work goes on.
+    Death of a worker: its work is done again, by another.
+
 A program that ends waits for the tasks that it has begun, except on \"workers\".
 
 >>> import math

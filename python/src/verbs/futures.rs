@@ -24,12 +24,16 @@ Args:
 
 Returns:
     A `concurrent.futures.Future` of the tuple: `result(timeout)` waits for it, `done()` says whether
-    it came, and `cancel()` leaves the wait queue. Then a tuple on its way goes back to its place (rule T5).
+    it came, and `cancel()` leaves the wait queue. Then a tuple on its way goes back to its place.
     Cancel a future that you do not need any more: if it is forgotten it stays in the wait queue, and gets its
     tuple.
 
 Raises:
     LimitExceeded: too many callers wait in this space.
+
+If the call ends early:
+    Timeout of `result`: the future stays in the wait queue.
+    Death of this process: it leaves the wait queue at once. A tuple that it was handed is lost with it.
 
 >>> answers = [space.take_future(\"answer\", n, str) for n in range(2)]
 >>> space.put(\"answer\", 1, \"one\")
@@ -60,6 +64,10 @@ Returns:
 
 Raises:
     LimitExceeded: too many callers wait in this space.
+
+If the call ends early:
+    Timeout of `result`: the future stays in the wait queue.
+    Death of this process: it leaves the wait queue at once. The space is as before the call.
 
 >>> later = space.read_future(\"config\", \"rate\", float)
 >>> space.put(\"config\", \"rate\", 0.5)

@@ -38,6 +38,9 @@ Keys:
 
 A claim is a dict: pid, fence, attempt, expires_in_s. An index is the list of its fields.
 
+If the call ends early:
+    It neither waits nor changes the space: nothing is left to undo.
+
 >>> space.put(\"job\", 17)
 >>> space.stat()[\"shapes\"][0][\"kinds\"]
 ('str', 'int')
@@ -166,6 +169,9 @@ Returns:
     An `Explanation`: print it, or use its attributes `template`, `matches`, `shapes` (pairs of
     kinds and count), `nearest` (the kinds of the nearest shape) and `differences` (triples of field,
     present value and pattern).
+
+If the call ends early:
+    It neither waits nor changes the space: nothing is left to undo.
 
 >>> space.put(\"job\", \"17\")
 >>> explanation = space.explain(\"job\", int)

@@ -49,6 +49,11 @@ Raises:
     SpaceFull: there was no room, even after the timeout. Nothing was stored.
     NotEncodable: a field cannot be stored; the message names it. Nothing was stored.
 
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: nothing was stored.
+    Death of this process: the tuple was stored or not, never half of it. Once `put` has returned, the
+        tuple stays without this process.
+
 >>> space.put(\"job\", 17, b\"resize\")
 >>> space.take(\"job\", int, ...)
 ('job', 17, b'resize')
@@ -157,6 +162,11 @@ Raises:
     SpaceFull: there was no room, even after the timeout. Nothing was stored.
     TransactionTooBig: there are more than one step can change, some 600 000. Nothing was stored.
     NotEncodable: a field cannot be stored. Nothing was stored.
+
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: nothing was stored; with
+        `atomic=False`, the steps before stay.
+    Death of this process: all tuples of the step were stored, or none.
 
 >>> space.put_all((\"square\", n) for n in range(3))
 3
@@ -275,6 +285,10 @@ Returns:
 Raises:
     SpaceFull: there was no room, even after the timeout. Nothing was stored.
     NotEncodable: a field cannot be stored. Nothing was stored.
+
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: nothing was stored.
+    Death of this process: the tuple was stored or not, never half of it.
 
 >>> space.put_if_absent(\"leader\", 812, unless=(\"leader\", int))
 True

@@ -38,6 +38,10 @@ Args:
 Returns:
     An iterator of tuples.
 
+If the call ends early:
+    It does not wait. An iterator that you drop leaves nothing behind.
+    Death of this process: the space is as before the call.
+
 >>> space.put_all((\"job\", n) for n in range(3))
 3
 >>> sorted(n for _, n in space.scan(\"job\", int))

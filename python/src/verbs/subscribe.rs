@@ -51,6 +51,10 @@ Raises:
     LimitExceeded: there are too many subscriptions and blocked callers, or the buffer is too large.
     ValueError: `buffer` is 0, or `on` has a name that is no event.
 
+If the call ends early:
+    Timeout or interruption of `next`: no event is lost, the next call gets it.
+    Death of this process: the subscription ends, and the space has the memory of its buffer back.
+
 >>> with space.subscribe(\"alarm\", str, on={\"put\", \"take\"}) as alarms:
 ...     space.put(\"alarm\", \"smoke\")
 ...     _ = space.take(\"alarm\", str)

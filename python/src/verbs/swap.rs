@@ -42,6 +42,10 @@ Raises:
         room, and no tuple is dropped for it.
     NotEncodable: a field of the new tuple cannot be stored. Nothing was changed.
 
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: nothing was changed.
+    Death of this process: the tuple was replaced or not; no caller sees both or neither.
+
 >>> space.put(\"state\", \"idle\")
 >>> space.swap(\"state\", \"idle\", to=(\"state\", \"busy\"))
 ('state', 'idle')
@@ -113,6 +117,10 @@ Raises:
     SpaceFull: there is no room for the new one. Nothing has changed.
     TypeError: the function returned neither a tuple nor an entry. Nothing has changed.
 
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: nothing has changed.
+    Death of this process: the tuple was replaced, or is back at its place at once.
+
 >>> space.put(\"counter\", 41)
 >>> space.update(\"counter\", int, to=lambda old: (\"counter\", old[1] + 1))
 ('counter', 42)
@@ -148,6 +156,10 @@ The arguments are those of `swap`.
 Raises:
     SpaceFull: there is no room for the new tuple. Nothing was changed.
     NotEncodable: a field of the new tuple cannot be stored. Nothing was changed.
+
+If the call ends early:
+    It does not wait.
+    Death of this process: the tuple was replaced or not; no caller sees both or neither.
 
 >>> space.try_swap(\"state\", \"idle\", to=(\"state\", \"busy\")) is None
 True

@@ -39,7 +39,13 @@ Returns:
     The tuple as it was put.
 
 Raises:
-    Timeout: nothing matched in time. No tuple was removed. An interrupted call removes none, too (T5).
+    Timeout: nothing matched in time.
+
+If the call ends early:
+    Timeout, or interruption by a signal handler that raises: no tuple was removed. A tuple on its way
+        goes back to its place.
+    Death of this process: a tuple that it was not yet handed stays in the space. A tuple that it was
+        handed is lost with it: use `claim` to have it back.
 
 >>> space.put(\"job\", 17, b\"resize\")
 >>> space.take(\"job\", int, ..., timeout=1.0)
@@ -79,6 +85,9 @@ The arguments are those of `take`.
 Raises:
     Timeout: nothing matched in time.
 
+If the call ends early:
+    Timeout, interruption, or death of this process: the space is as before the call.
+
 >>> space.put(\"rate\", 0.01)
 >>> space.read(\"rate\", float)
 ('rate', 0.01)
@@ -116,6 +125,11 @@ Remove and return a tuple that matches, or return None at once if there is none 
 
 The arguments are those of `take`.
 
+If the call ends early:
+    It does not wait.
+    Death of this process: a tuple that it was not yet handed stays in the space. A tuple that it was
+        handed is lost with it: use `claim` to have it back.
+
 >>> space.put(\"job\", 17)
 >>> space.try_take(\"job\", int)
 ('job', 17)
@@ -143,6 +157,9 @@ impl Verb for TryRead {
 Return a copy of a tuple that matches, or None at once if there is none (rule O4).
 
 The arguments are those of `take`.
+
+If the call ends early:
+    It neither waits nor changes the space: nothing is left to undo.
 
 >>> space.put(\"job\", 17)
 >>> space.try_read(\"job\", int)

@@ -42,6 +42,11 @@ Raises:
     TransactionTooBig: at the end of the block: it changes more than one step can, some 600 000 tuples. Nothing happened.
     ValueError: the spaces are not of the same kind.
 
+If the call ends early:
+    Timeout of a verb in the block: the transaction stays open.
+    Interruption of the block by an exception: everything is undone.
+    Death of this process: everything is undone at once, unless the commit has happened.
+
 >>> space.put(\"account\", \"alice\", 100)
 >>> space.put(\"account\", \"bob\", 0)
 >>> with space.transaction() as t:

@@ -33,6 +33,10 @@ Raises:
     TransactionTooBig: there are more than one step can change. Nothing was moved.
     TypeError: `other` is no space.
 
+If the call ends early:
+    It does not wait.
+    Death of this process: all of the tuples were moved, or none.
+
 >>> other = ts.connect(\"mem://attic\")
 >>> space.put_all((\"job\", n) for n in range(3))
 3
@@ -69,6 +73,10 @@ Raises:
     SpaceFull: there is no room in the other space. Nothing was copied, and nothing is dropped for it.
     TransactionTooBig: there are more than one step can change. Nothing was copied.
     TypeError: `other` is no space.
+
+If the call ends early:
+    It does not wait.
+    Death of this process: all of the tuples were copied, or none.
 
 >>> other = ts.connect(\"mem://attic\")
 >>> space.put(\"job\", 1)

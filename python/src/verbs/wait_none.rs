@@ -33,6 +33,9 @@ Args:
 Raises:
     Timeout: there was always a match; the message says how many there are now.
 
+If the call ends early:
+    Timeout, interruption, or death of this process: the space is as before the call.
+
 >>> space.wait_none(\"job\", ...)
 ";
 

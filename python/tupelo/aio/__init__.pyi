@@ -485,7 +485,7 @@ class _Verbs:
         r"""Take a match, waiting for one; see `tupelo.Space.take`.
 
         A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
-        and to the next in line (rule T5).
+        and to the next in line.
         """
     @overload
     async def take(self, entry: E, /, *, timeout: Seconds | None = None, order: Order = 'fifo', where: str | None = None) -> E: ...
@@ -558,6 +558,8 @@ class _Verbs:
     @overload
     async def read(self, entry: type[E], /, *, timeout: Seconds | None = None, order: Order = 'fifo', where: str | None = None, **fields: Any) -> E:
         r"""Copy a match, waiting for one; see `tupelo.Space.read`.
+
+        A cancelled task has changed nothing.
         """
     @overload
     async def read(self, entry: E, /, *, timeout: Seconds | None = None, order: Order = 'fifo', where: str | None = None) -> E: ...
@@ -1324,7 +1326,8 @@ class Space(_Verbs):
     ) -> Any:
         r"""Replace a match by the result of a function; see `tupelo.Space.update`.
 
-        The function is called in the event loop, and is no coroutine.
+        The function is called in the event loop, and is no coroutine. A cancelled task has changed
+        nothing: the tuple is back at its place.
         """
     async def count(self, *template: Any, where: str | None = None, **fields: Any) -> int:
         r"""Count the matches of one moment; see `tupelo.Space.count`.
@@ -1341,6 +1344,8 @@ class Space(_Verbs):
         self, *template: Any, timeout: Seconds | None = None, where: str | None = None, **fields: Any
     ) -> None:
         r"""Wait until nothing matches, and no claim holds a match; see `tupelo.Space.wait_none`.
+
+        A cancelled task has changed nothing.
         """
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
         r"""End every `consume` of an equal template; see `tupelo.Space.finish`.
@@ -1384,8 +1389,8 @@ class Space(_Verbs):
         r"""Claim a match, waiting for one; see `tupelo.Space.claim`.
 
         To be awaited, or entered: `async with space.claim(...) as fields`. Nothing happens before,
-        so a mistake in the arguments shows there. A task that is cancelled has claimed nothing
-        (rule T5), and a block that is cancelled aborts the claim.
+        so a mistake in the arguments shows there. A task that is cancelled has claimed nothing,
+        and a block that is cancelled aborts the claim.
         """
     @overload
     def claim(self, entry: E, /, *, ttl: Seconds = 30, timeout: Seconds | None = None, max_attempts: int | None = None, order: Order = 'fifo', where: str | None = None) -> Claim[E]: ...

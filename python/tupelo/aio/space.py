@@ -343,7 +343,7 @@ class Space:
         """Take a match, waiting for one; see `tupelo.Space.take`.
 
         A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
-        and to the next in the wait queue (rule T5).
+        and to the next in the wait queue.
         """
         arguments.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
@@ -364,7 +364,10 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Copy a match, waiting for one; see `tupelo.Space.read`."""
+        """Copy a match, waiting for one; see `tupelo.Space.read`.
+
+        A cancelled task has changed nothing.
+        """
         arguments.require_keywords("read", template, fields)
         seconds = _native.seconds("timeout", timeout)
         found = self._space.try_read(*template, order=order, where=where, **fields)
@@ -389,8 +392,8 @@ class Space:
         """Claim a match, waiting for one; see `tupelo.Space.claim`.
 
         To be awaited, or entered: `async with space.claim(...) as fields`. Nothing happens before,
-        so a mistake in the arguments shows there. A task that is cancelled has claimed nothing
-        (rule T5), and a block that is cancelled aborts the claim.
+        so a mistake in the arguments shows there. A task that is cancelled has claimed nothing,
+        and a block that is cancelled aborts the claim.
         """
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
         sought = (template, {"where": where, **fields})
@@ -463,7 +466,8 @@ class Space:
     ) -> Any:
         """Replace a match by the result of a function; see `tupelo.Space.update`.
 
-        The function is called in the event loop, and is no coroutine.
+        The function is called in the event loop, and is no coroutine. A cancelled task has changed
+        nothing: the tuple is back at its place.
         """
         arguments.require_keywords("update", template, fields)
         updating.require_function(to)
@@ -505,7 +509,10 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> None:
-        """Wait until nothing matches, and no claim holds a match; see `tupelo.Space.wait_none`."""
+        """Wait until nothing matches, and no claim holds a match; see `tupelo.Space.wait_none`.
+
+        A cancelled task has changed nothing.
+        """
         arguments.require_keywords("wait_none", template, fields)
         seconds = _native.seconds("timeout", timeout)
         fields = arguments.conditioned(fields, where)
