@@ -206,7 +206,8 @@ def main() -> int:
     """Print the findings; 1 if there are any, 2 if the file is no record."""
     parser = argparse.ArgumentParser(
         prog="tupelo check",
-        description="Says what a recorded run put and never took, and asked for in vain.",
+        description="Lists the tuples that a recorded run never took, and the templates that never"
+        " matched.",
     )
     parser.add_argument("file", type=Path, help="what `tupelo record` wrote")
     parser.add_argument("--json", action="store_true", help="one object: findings by space")

@@ -29,12 +29,12 @@ const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n
     before_help = "\
 Examples:
   tupelo put shm://jobs job 7 cat.png       put the tuple (\"job\", 7, \"cat.png\")
-  tupelo take shm://jobs job :int _         take the oldest job, wait for one if there is none
+  tupelo take shm://jobs job :int _         take the oldest job, or wait for one
   tupelo ls                                 the spaces of this user
-  tupelo watch shm://jobs job ...           what happens to jobs, as it happens
+  tupelo watch shm://jobs job ...           print the events of jobs as they happen
   tupelo top shm://jobs                     watch a space live
   tupelo serve --socket tupelo.sock         serve spaces to other programs
-  tupelo doctor                             why is it slow or stuck?
+  tupelo doctor                             find out why a space is slow or stuck
   tupelo demo password                      a million tuples, four workers",
     help_template = HELP,
     disable_help_subcommand = true
@@ -50,14 +50,13 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// The space, instead of the first word; `$TUPELO_URL` if neither is given, but for ls, top and doctor,
-    /// which look at all spaces then
+    /// The space, instead of the first word. By default `$TUPELO_URL`; ls, top and doctor look at all spaces
     #[arg(long, short, global = true, value_name = "URL", value_parser = word())]
     pub(crate) url: Option<String>,
     /// Print one JSON object per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print no results; the exit code tells
+    /// Print no results, only set the exit code
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Print without colors; `$NO_COLOR` does the same
@@ -107,7 +106,7 @@ Examples:
     )]
     Bench(Passed),
     #[command(
-        about = "Compute a Python function for other programs, in processes of this machine.",
+        about = "Run worker processes that compute a Python function for other programs.",
         before_help = "\
 Examples:
   tupelo worker film:render              the function render of film.py, as its @worker says
@@ -118,7 +117,7 @@ Examples:
     )]
     Worker(Passed),
     #[command(
-        about = "Run a Python program and write down what it does with spaces.",
+        about = "Run a Python program and record its use of spaces.",
         before_help = "\
 Examples:
   tupelo record --out run.jsonl -- python3 program.py
@@ -128,7 +127,7 @@ Examples:
     )]
     Record(Passed),
     #[command(
-        about = "Say what a recorded run put and never took, and asked for in vain.",
+        about = "List the tuples that a recorded run never took, and the templates that never matched.",
         before_help = "Examples:\n  tupelo check run.jsonl\n  tupelo check run.jsonl --json",
         help_template = HELP,
         disable_help_flag = true
@@ -145,7 +144,7 @@ In a template also: _ is anything, :int a type, :int|:str two, 3..9 a range, '> 
 
 #[derive(Args)]
 #[command(
-    about = "Put a tuple into a space, which is made if it does not exist.",
+    about = "Put a tuple into a space. Create the space if it does not exist.",
     before_help = "\
 Examples:
   tupelo put shm://jobs job 7 cat.png                the tuple (\"job\", 7, \"cat.png\")
@@ -160,13 +159,13 @@ pub(crate) struct Put {
     /// The space, then a word per field; `-` reads JSON lines from standard input
     #[arg(value_names = ["URL", "FIELD"], allow_negative_numbers = true, value_parser = word())]
     pub(crate) words: Vec<String>,
-    /// How long the tuple stays, as in 5s, 200ms, 2min; for ever if not given
+    /// How long the tuple stays, as in 5s, 200ms, 2min; by default for ever
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) lease: Option<Duration>,
-    /// How long until it is visible; its lease counts from then
+    /// The delay until the tuple is visible; its lease counts from then
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) after: Option<Duration>,
-    /// How long to wait for room if the space is full; if not given, as the space was created
+    /// Wait at most this long for room if the space is full; by default as the space was created
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -177,7 +176,7 @@ pub(crate) struct Sought {
     /// The space, then a pattern per field
     #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true, value_parser = word())]
     pub(crate) words: Vec<String>,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    /// Only tuples that meet this condition, in CEL, as in 'f[1] % 2 == 0', or 'priority > 3' for an entry
     #[arg(long = "where", value_name = "CONDITION", value_parser = word())]
     pub(crate) condition: Option<String>,
 }
@@ -187,11 +186,11 @@ pub(crate) struct Sought {
 pub(crate) struct Take {
     #[command(flatten)]
     pub(crate) find: Find,
-    /// Run this shell command with the tuple as JSON on its standard input; the tuple is back unless it
-    /// ends with 0
+    /// Run this shell command with the tuple as JSON on its standard input; the tuple goes back unless
+    /// the command ends with 0
     #[arg(long, value_name = "COMMAND", conflicts_with = "all", value_parser = word())]
     pub(crate) exec: Option<String>,
-    /// With --exec, how long to wait for this program if it is stopped [default: 30s]
+    /// With --exec, the tuple goes back if this program is stopped for so long [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive, requires = "exec")]
     pub(crate) ttl: Option<Duration>,
     /// With --exec, after so many failures the tuple goes to the dead letters
@@ -207,8 +206,8 @@ Examples:
   tupelo read shm://jobs job 7 _ --timeout 2s    waits two seconds at most (exit code 3)
   tupelo take shm://jobs job :int _ --try        does not wait (exit code 3 if there is none)
   tupelo take shm://jobs job :int _ --exec ./render.sh
-                                                 gone when the command is done, back if it fails
-  tupelo read shm://jobs job ... --all --json    all there are, as JSON lines
+                                                 removed when the command has succeeded
+  tupelo read shm://jobs job ... --all --json    all matches, as JSON lines
   tupelo take shm://jobs job :int _ --where 'f[1] % 2 == 0'
                                                  one with a condition over the whole tuple",
     after_help = WORDS,
@@ -220,7 +219,7 @@ pub(crate) struct Find {
     /// Do not wait; exit with 3 if nothing matches
     #[arg(long = "try", conflicts_with_all = ["all", "timeout"])]
     pub(crate) now: bool,
-    /// Everything that matches now, which may be nothing; does not wait
+    /// All matches of this moment, perhaps none; do not wait
     #[arg(long, conflicts_with_all = ["timeout", "order"])]
     pub(crate) all: bool,
     /// With --all, at most this many
@@ -229,18 +228,18 @@ pub(crate) struct Find {
     /// Wait at most this long, as in 5s, 200ms, 2min; exit with 3 after it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Which of several: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
+    /// Which of several matches: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
     #[arg(long, value_name = "ORDER", value_parser = order)]
     pub(crate) order: Option<Order>,
 }
 
 #[derive(Args)]
 #[command(
-    about = "Print what happens to tuples that match, as it happens.",
+    about = "Print the events of matching tuples as they happen.",
     before_help = "\
 Examples:
   tupelo watch shm://jobs job :int _                   a line for each job that is put
-  tupelo watch shm://jobs ... --on put,take,expire     and what becomes of it; of all tuples
+  tupelo watch shm://jobs ... --on put,take,expire     every put, take and expiry
   tupelo watch shm://jobs job ... --json               one JSON object per event
   tupelo watch shm://jobs done ... --count 10          ends after ten",
     after_help = WORDS,
@@ -249,7 +248,7 @@ Examples:
 pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) sought: Sought,
-    /// What to print: put, take (for good), expire (gone, nobody has it), return (back from a claim)
+    /// Events to print: put, take (for good), expire (gone, no caller has it), return (back from a claim)
     #[arg(long, value_name = "EVENTS", value_delimiter = ',', value_parser = event, default_value = "put")]
     pub(crate) on: Vec<EventKind>,
     /// End after this many events
@@ -261,14 +260,14 @@ pub(crate) struct Watch {
     /// How many events may wait until the oldest are dropped
     #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = at_least_one::<usize>)]
     pub(crate) buffer: usize,
-    /// Bytes of memory for them [default: 256 for each]
+    /// Bytes of memory for waiting events [default: 256 for each]
     #[arg(long, value_name = "BYTES", value_parser = number::<usize>)]
     pub(crate) buffer_bytes: Option<usize>,
 }
 
 #[derive(Args)]
 #[command(
-    about = "List the spaces of this user, or the shapes of tuples in one.",
+    about = "List the spaces of this user, or the shapes of tuples in one of them.",
     before_help = "\
 Examples:
   tupelo ls                        every space, its size and when it last changed
@@ -334,7 +333,7 @@ pub(crate) struct Top {
 
 #[derive(Args)]
 #[command(
-    about = "List the tuples whose last attempt has failed, and why.",
+    about = "List the dead letters: tuples whose last attempt has failed, and why.",
     before_help = "\
 Examples:
   tupelo dead shm://jobs                         all of them, with the last reason
@@ -351,12 +350,12 @@ pub(crate) struct Dead {
 
 #[derive(Args)]
 #[command(
-    about = "Put tuples whose last attempt has failed back, as if nobody had tried yet.",
+    about = "Put dead letters back at their places, with no attempts counted.",
     before_help = "\
 Examples:
   tupelo requeue shm://jobs job 7 _              that job
-  tupelo requeue shm://jobs ...                  whatever is dead
-  tupelo dead shm://jobs                         what there is, and why",
+  tupelo requeue shm://jobs ...                  all dead letters
+  tupelo dead shm://jobs                         list them, with the reasons",
     after_help = WORDS,
     help_template = HELP
 )]
@@ -367,7 +366,7 @@ pub(crate) struct Requeue {
 
 #[derive(Args)]
 #[command(
-    about = "Remove spaces, or the tuples in one that match. Asks first.",
+    about = "Remove spaces, or the matching tuples of one. Asks first.",
     before_help = "\
 Examples:
   tupelo rm shm://jobs                     the whole space
@@ -390,12 +389,12 @@ pub(crate) struct Rm {
     before_help = "\
 Examples:
   tupelo backup file:///srv/jobs.tupelo /backup/jobs.tupelo    a space of its own, as it is at one moment
-  tupelo read shm://jobs ... --all --json > jobs.jsonl         the tuples of a space that is kept in no file
+  tupelo read shm://jobs ... --all --json > jobs.jsonl         the tuples of a space without a file
   tupelo put shm://jobs - < jobs.jsonl                         and back",
     help_template = HELP
 )]
 pub(crate) struct Backup {
-    /// The space, if --url does not say; then the file that is made
+    /// The space, unless --url names it; then the new file
     #[arg(value_names = ["URL", "FILE"], num_args = 1..=2, required = true, value_parser = word())]
     pub(crate) words: Vec<String>,
 }
@@ -407,7 +406,7 @@ pub(crate) struct Backup {
 Examples:
   tupelo explain TUP-003                 the page of an error
   tupelo explain                         the list of errors
-  tupelo explain shm://jobs job :str     what is there, and which field differs",
+  tupelo explain shm://jobs job :str     the shapes of the space, and the field that differs",
     after_help = WORDS,
     help_template = HELP
 )]
@@ -415,7 +414,7 @@ pub(crate) struct Explain {
     /// A code, or a space and a pattern per field
     #[arg(value_names = ["CODE or URL", "PATTERN"], allow_negative_numbers = true, value_parser = word())]
     pub(crate) words: Vec<String>,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    /// Only tuples that meet this condition, in CEL, as in 'f[1] % 2 == 0', or 'priority > 3' for an entry
     #[arg(long = "where", value_name = "CONDITION", value_parser = word())]
     pub(crate) condition: Option<String>,
 }

@@ -22,7 +22,7 @@ Examples:
   tupelo serve --engine shm                            the spaces of this machine, shm://NAME
   tupelo serve --space jobs --no-create                this space, and no others
 
-SIGHUP reads certificates and tokens again. It ends with Ctrl-C, or with SIGTERM: what clients wait for ends, and what they have not acknowledged is back.",
+SIGHUP reads certificates and tokens again. Ctrl-C or SIGTERM ends the server: blocked calls of clients end, and tuples that clients have not acknowledged go back.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -45,19 +45,19 @@ pub(crate) struct Serve {
     /// Only clients whose certificates are signed by one of these, a PEM file
     #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "certificate")]
     pub(crate) client_ca: Option<PathBuf>,
-    /// The file of tokens, of which clients need one: see `tupelo token`
+    /// The file of tokens; each client needs one of them: see `tupelo token`
     #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) tokens: Option<PathBuf>,
-    /// Let other machines connect without a certificate: whoever reaches this one can use all spaces
+    /// Let other machines connect without a certificate: every program that reaches this machine can use all spaces
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Where the spaces are: mem (in this program, they end with it) or shm (in shared memory)
+    /// Where the spaces are: mem (in the server, they end with it) or shm (in shared memory)
     #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
     pub(crate) engine: Engine,
-    /// A space that is there from the start; may be given several times
+    /// Create this space at the start; may be given several times
     #[arg(long = "space", value_name = "NAME", value_parser = word())]
     pub(crate) spaces: Vec<String>,
-    /// Clients can not make spaces
+    /// Clients cannot create spaces
     #[arg(long)]
     pub(crate) no_create: bool,
 }

@@ -18,7 +18,7 @@ Examples:
   tupelo token remove ci --tokens tokens.toml
   tupelo serve --listen tls://0.0.0.0:7668 --certificate hub.pem --key hub.key --tokens tokens.toml
 
-`add` prints the token, and nothing keeps it: the file has a hash of it. A server reads its file at the start, and at SIGHUP.",
+`add` prints the token once: the file keeps only its hash. A server reads its file at the start, and at SIGHUP.",
     help_template = HELP
 )]
 pub(crate) struct Token {
