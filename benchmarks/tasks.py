@@ -1,8 +1,8 @@
 """Ten thousand tasks that wait for tuples: what one costs, and how soon one of them is woken.
 
-Beside it, in the same run: what a task that waits for nothing costs, how soon a byte through a
-pipe wakes the loop, and how late a sleep of the loop ends. A tuple that is there later is no
-process's put: who waits keeps the time.
+Beside it, in the same run: the cost of a task that waits for nothing. Also how soon a byte through
+a pipe wakes the loop, and how late a sleep of the loop ends. No process puts a delayed tuple at its
+time: the waiting process keeps the time.
 """
 
 import asyncio

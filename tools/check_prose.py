@@ -51,7 +51,7 @@ def paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 def sentences(paragraph: str) -> Iterator[str]:
     """The sentences of a paragraph, each piece of code as one word."""
-    plain = LINK.sub(r"\1", INLINE_CODE.sub("code", paragraph))
+    plain = LINK.sub(r"\1", INLINE_CODE.sub("`code`", paragraph))
     yield from END.split(plain)
 
 

@@ -2,9 +2,8 @@
 
     python tools/compare_builds.py FOLDER OTHER_FOLDER [--rounds 30]
 
-Each folder holds an unpacked wheel. The builds take turns in processes of their own, so that a
-machine that is busy for a while is busy for both; what counts is the median of the ratios of
-neighbours.
+Each folder holds an unpacked wheel. The builds take turns in processes of their own, so a machine
+that is busy for a while is busy for both. The median of the ratios of neighbours counts.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@
                                                  batteries and aio
     python python/tools/make_stubs.py --check    fails if a file is not what would be written
 
-A template has a pattern per field, and the type of the result follows from them: a type or a formal
-stands for a value of that type, `...` for anything, a value for itself. Type checkers have no way
-to say that for any number of fields, so each verb gets an overload for each combination of two
-forms of patterns of up to four fields. In a template of three or four fields a value is `Any`, and
-so are all fields beyond four, and the first of four. A class of entries stands for its instances.
+A template has a pattern per field, and the type of the result follows from the patterns. A type or
+a formal stands for a value of that type, `...` for anything, a value for itself. Type checkers have
+no way to say that for any number of fields. So each verb has an overload for each combination of
+two forms of patterns, for up to four fields. In a template of three or four fields a value is
+`Any`, and so are all fields beyond four, and the first of four. A class of entries stands for its
+instances.
 
 The docstrings are those of the running package, so it has to be built before. They stand in the
 first overload of each verb, where editors look for them.

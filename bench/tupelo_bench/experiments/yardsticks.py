@@ -1,11 +1,11 @@
 """The yardsticks of a run: what this machine needs for the least that there is to do.
 
 A private dictionary, a copy of memory, and two processes that send one byte to and fro: through
-pipes, and through shared memory, where it shows how far the processors' caches are from each other.
-And the limit of any program: a process on each processor only looks at the clock. Even that process
-is interrupted now and then, by the system or by the host of a virtual machine. Machines differ and
-drift, so every run has its own yardsticks, and measures them once more at its end: peers are
-measured one after the other, for an hour and more.
+pipes, and through shared memory. The latter shows how far the processors' caches are from each
+other. And the limit of any program: a process on each processor only looks at the clock. Even that
+process is interrupted now and then, by the system or by the host of a virtual machine. Machines
+differ and drift, so every run has its own yardsticks, and measures them once more at its end: peers
+are measured one after the other, for an hour and more.
 """
 
 from __future__ import annotations

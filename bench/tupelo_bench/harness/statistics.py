@@ -1,12 +1,12 @@
 """Statistics on raw samples, without a library: the figures, and whether two results differ.
 
 * The confidence interval is Student's, of the mean.
-* Whether two sets of pairs differ, as where both had the same seeds, is decided by the sign test,
-  two-sided and exact: it asks how often the one is above the other, and no more.
-* Whether two sets of samples differ is decided by the Mann-Whitney U test, two-sided: it asks
-  nothing of the distribution, and times are not normal (they are skewed to the right). Exact for
-  small sets without ties, by counting rank sums; else the normal approximation, corrected for ties
-  and continuity. The tests of this file compare both with published tables.
+* Two sets of pairs, as where both had the same seeds, are compared by the sign test, two-sided and
+  exact. It asks only how often the one is above the other.
+* Two sets of samples are compared by the Mann-Whitney U test, two-sided. It asks nothing of the
+  distribution: times are not normal, but skewed to the right. It is exact for small sets without
+  ties, by counting rank sums. Else it is the normal approximation, corrected for ties and
+  continuity. The tests of this file compare both with published tables.
 """
 
 from __future__ import annotations

@@ -69,10 +69,10 @@ def go_on() -> None:
 def endings_wait() -> Iterator[None]:
     """Let a signal that ends the run come after the block; who is started within is deaf to it.
 
-    Python calls functions of its own around a fork, and drops what is raised in them: who was told
-    to end just then went on. The mask is of this thread alone, and for those who are started: a
-    signal goes to another thread then, as NumPy has one, and is handled here all the same. So it is
-    noted, too.
+    Python calls functions of its own around a fork, and drops what is raised in them: a process
+    that was told to end just then went on. The mask is of this thread alone, and of the processes
+    that it starts. The signal goes to another thread then, as NumPy has one, and Python handles it
+    here all the same. So it is noted, too.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     _Told.blocks += 1

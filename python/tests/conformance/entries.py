@@ -1,9 +1,9 @@
 """The classes of the entries in a case: dataclasses, made of what the case writes as text (M7).
 
 A case has entries of one name with now these fields and now others, or other bases. Each such form
-has a class here, of which an entry is put. What is read becomes an instance of the one class that
-goes by the name, so for each name there is also one that has room for every form: its fields are
-all of those, and one that an entry has not is `ABSENT`.
+has a class here, of which an entry is put. An entry that is read becomes an instance of the one
+class that goes by the name. So each name also has a class with room for every form: it has the
+fields of all of them, and a field that an entry lacks is `ABSENT`.
 """
 
 import dataclasses

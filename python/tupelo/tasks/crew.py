@@ -102,8 +102,8 @@ class Threads:
     def __init__(self, space: Space, terms: Terms, on_broken: Callable[[str], None]) -> None:
         """Have `on_broken` called with the reason if a worker cannot go on.
 
-        The connection is for these threads alone: a task that nothing stops must not lose its claim
-        when the pool ends, or the task would be back in the space for good. The last thread closes
+        The connection is for these threads alone. A task that nothing stops must not lose its claim
+        when the pool ends: the task would be back in the space for good. The last thread closes
         the connection.
         """
         self._space = space

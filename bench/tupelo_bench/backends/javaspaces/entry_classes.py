@@ -29,8 +29,8 @@ def entry_classes(shapes: Iterable[Shape], spaces: Sequence[str]) -> dict[str, s
 def class_name(shape: Shape, space: str = "") -> str:
     """The class of a shape, or the subclass of it in a space.
 
-    The number at its end is of the exact letters: without it "a-b" and "a b" would be one class,
-    and "ab" and "Ab" one file on a disk that does not tell capitals.
+    The number at its end is a hash of the exact letters. Without it "a-b" and "a b" would be one
+    class. On a disk that does not tell capitals, "ab" and "Ab" would be one file.
     """
     told = f"{space} {shape.tag}"
     words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in told)

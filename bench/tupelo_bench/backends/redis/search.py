@@ -1,8 +1,8 @@
 """A search in several spaces of Redis: a script, then BLPOP of all lists if it has to wait.
 
-For a read there is no such command: BLMOVE waits for one list. So it looks again, soon at first
-and then every millisecond, as in a database that can not tell: many that look without a pause would
-take the one thread of the server from those who put what is looked for.
+For a read there is no such command: BLMOVE waits for one list. So a read looks again, soon at first
+and then every millisecond, as in a database that sends no notifications. Many readers that look
+without a pause would take the one thread of the server from the writers.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ the product is exact in any order.
     ("matrixA", row, values)   ("matrixB", row, values)
     ("matrixC", row, values, counter)     counter: how many rows of B are in it
 
-A row of the product is added up by its worker alone, which puts it when all rows of B are in it: so
-the counter is the order of the matrix. To put each partial row, and take it again to add the next,
-would count operations that the program needs for nothing.
+A row of the product is added up by its worker alone. The worker puts it when all rows of B are in
+it, so the counter is the order of the matrix. To put each partial row, and take it again to add the
+next, would count operations that the program needs for nothing.
 """
 
 from __future__ import annotations

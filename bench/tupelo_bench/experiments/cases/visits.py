@@ -1,8 +1,8 @@
 """Visit order: how many spaces a search looks into, by the order in which it asks them.
 
 A process puts a tuple into one of seven spaces, by a random choice with fixed shares, and searches
-for it: 200 times. Each seed is a repeat with a search that has learned nothing yet; all are of one
-process, since what is counted depends on the seed alone, and not on any clock. By success factor a
+for it: 200 times. Each seed is a repeat with a search that has learned nothing yet. All repeats are
+of one process, since the count depends on the seed alone, and not on any clock. By success factor a
 search may need as many looks as in turn where there is nothing to learn, but not more.
 
 Both orders get the same seeds, and with the same seed the same tuples at the same places: so they

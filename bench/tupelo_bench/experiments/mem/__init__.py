@@ -4,9 +4,10 @@ Grapentin, Plauth, Polze: MemSpaces: Evaluating the Tuple Space Paradigm in the 
 Memory-Centric Architectures, CANDAR 2017. A cycle is 100 puts in a row, then 100 takes; a sample is
 the time of one half, divided by 100. The 100 cycles of the paper are spread over the repeats that
 every cell gets. Each repeat has a process and a space of its own, since cycles of one process are
-alike. Further repeats add as many cycles each. Extended by larger fills, by takes that name a key
-in the first or in the last field, by a server on the client's processor, and by the memory that a
-tuple takes.
+alike. Further repeats add as many cycles each.
+
+Extended by larger fills, by takes that name a key in the first or in the last field, and by a
+server on the client's processor. The memory that a tuple takes is shown, too.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def work(bench: Bench, peer: Any) -> None:
 def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
     """Ask for everything at once, and wait for all answers.
 
-    Calls go to the servers in turn, so where the long ones stand decides how long they all take:
-    the seed of the repeat says where, the same for all peers.
+    Calls go to the servers in turn, so the places of the long ones decide how long they all take.
+    The seed of the repeat sets these places, the same for all peers.
     """
     bench.start.wait()
     client: Client = calls(peer).client(READERS)

@@ -66,8 +66,8 @@ def workloads(options: Options) -> list[Workload]:
 def age(bench: Bench, backend: Backend, workload: Workload, warm_up: bool) -> float:  # noqa: FBT001
     """Do a workload while the clients wait; how long it took.
 
-    If they warm up that comes before it: the oldest tuples are taken first, so that what they put
-    and take afterwards would leave nothing old for those phases that count.
+    If they warm up, that comes before the workload. The oldest tuples are taken first: a warm-up
+    behind it would leave nothing old for the phases that count.
     """
     space = backend.open(SPACE)
     _meet(backend, workload.entries)

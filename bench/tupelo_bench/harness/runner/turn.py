@@ -1,11 +1,11 @@
 """The turn of one peer in one experiment: its cells are repeated while its part of the time lasts.
 
-First each cell is repeated as often as the statistics need, in the order of what they tell, and in
-turns with the cells that it is compared with; then all in turns. A cell whose share suffices for
-fewer repeats has those, three at least; a cell that is further over its share is stopped and
-listed, and larger sizes of it are not tried. A repeat that the end of the time stops is noted, and
-is a failure where those before it were done in a small part of that: a system that hangs now and
-then is not to be told by its other repeats.
+First each cell is repeated as often as the statistics need, the most telling cells first, and in
+turns with the cells that it is compared with. Then all cells are repeated in turns. A cell whose
+share suffices for fewer repeats has those, three at least. A cell that is further over its share is
+stopped and listed, and larger sizes of it are not tried. A repeat that the end of the time stops is
+noted. It is a failure if the repeats before it took a small part of that time: a system that hangs
+now and then is not judged by its other repeats.
 
 Of the first repeat of a large cell nobody can say whether it is slow or hangs. The smallest sizes
 are done in seconds: there the budget says what is begun, but stops nothing, and who is not done
@@ -83,8 +83,8 @@ class Turn:
     def more(self, alone: Container[str]) -> None:
         """Repeat all cells in turn, as long as there is time.
 
-        But not those whose parameters, as they are told, are in `alone`: there is nothing to
-        compare them with, and what they do not take is for the peers that follow.
+        Cells whose parameters, as they are told, are in `alone` are left out: there is nothing to
+        compare them with. Their time is for the peers that follow.
         """
         compared = [cell for cell in self.cells if told(cell.job.parameters) not in alone]
         while True:
