@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tupelo.demo.terminal import Terminal
+from tupelo.terminal import Terminal
 from tupelo_bench.backends.base import Backend, Peer
 from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.harness.budget import FOREVER_S, Budget

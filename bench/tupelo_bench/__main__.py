@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tupelo.demo.terminal import Terminal
+from tupelo.terminal import Terminal
 from tupelo_bench.backends.registry import UnknownPeerError
 from tupelo_bench.command.arguments import arguments, pointless
 from tupelo_bench.command.measuring import LackingError, again, measure

@@ -17,8 +17,8 @@ from console import INSTALLED
 import tupelo as ts
 from tupelo.demo import database, sort
 from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
-from tupelo.demo.terminal import Terminal
 from tupelo.formatting import bar, count, duration
+from tupelo.terminal import Terminal
 
 
 def demo(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tupelo.demo.terminal import Terminal
+    from tupelo.terminal import Terminal
     from tupelo_bench.experiments.base import Experiment
 
 REPEATS = 10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo_bench.backends.registry import PEERS
 
 if TYPE_CHECKING:
-    from tupelo.demo.terminal import Terminal
+    from tupelo.terminal import Terminal
     from tupelo_bench.backends.base import Peer
 
 

@@ -12,7 +12,7 @@ from tupelo_bench.report.targets import targets
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tupelo.demo.terminal import Terminal
+    from tupelo.terminal import Terminal
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Run
     from tupelo_bench.report.tables import Table

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from tupelo.demo.terminal import Terminal
+    from tupelo.terminal import Terminal
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Run
 

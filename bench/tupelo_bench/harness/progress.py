@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tupelo.demo.terminal import Terminal
+    from tupelo.terminal import Terminal
 
 
 class Progress:

@@ -10,7 +10,7 @@ from tupelo.common_options import add_common_options
 from tupelo.demo import password, sort
 from tupelo.demo.measure import Plan, WrongResultError
 from tupelo.demo.spaces import remove_left_behind
-from tupelo.demo.terminal import Terminal
+from tupelo.terminal import Terminal
 
 EXAMPLES = """examples:
   tupelo demo password                      a million passwords, four workers, a hundred searches
@@ -46,23 +46,18 @@ def arguments() -> argparse.ArgumentParser:
 
     search = demos.add_parser("password", help="search a database spread over worker processes")
     search.add_argument("--pairs", type=positive, default=1_000_000, help="size of the database")
-    search.add_argument("--workers", type=positive, default=4, help="worker processes")
     search.add_argument("--searches", type=positive, default=100, help="passwords to find")
-    search.add_argument(
-        "--kill", type=positive, default=0, metavar="N", help="workers to kill on the way"
-    )
     search.add_argument("--seed", type=int, default=1, help="chooses what is searched for")
-    search.add_argument("--alone", action="store_true", help="leave out the comparison")
 
     sorting = demos.add_parser("sort", help="sort a file of numbers with worker processes")
     sorting.add_argument("file", type=Path, help="one number per line")
-    sorting.add_argument("--workers", type=positive, default=4, help="worker processes")
-    sorting.add_argument(
-        "--kill", type=positive, default=0, metavar="N", help="workers to kill on the way"
-    )
     sorting.add_argument("--out", type=Path, help="write the sorted numbers here")
-    sorting.add_argument("--alone", action="store_true", help="leave out the comparison")
     for demo in (search, sorting):
+        demo.add_argument("--workers", type=positive, default=4, help="worker processes")
+        demo.add_argument(
+            "--kill", type=positive, default=0, metavar="N", help="workers to kill on the way"
+        )
+        demo.add_argument("--alone", action="store_true", help="leave out the comparison")
         add_common_options(demo, default=argparse.SUPPRESS)
     return parser
 

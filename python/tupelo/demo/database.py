@@ -26,8 +26,3 @@ def pairs(indexes: range) -> Iterator[tuple[str, str]]:
     for index in indexes:
         text = password(index)
         yield digest(text), text
-
-
-def part(size: int, parts: int, number: int) -> range:
-    """The indexes of one of `parts` parts, equal to within one."""
-    return range(size * number // parts, size * (number + 1) // parts)

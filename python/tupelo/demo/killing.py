@@ -18,8 +18,8 @@ import tupelo as ts
 from tupelo.demo import database
 from tupelo.demo.measure import Plan, WrongResultError
 from tupelo.demo.team import PATIENCE_S, Team
-from tupelo.demo.terminal import Terminal
 from tupelo.formatting import count
+from tupelo.terminal import Terminal
 
 
 def in_the_middle(common: ts.Space, claim: "ts.Claim[Any]", task: str | int, part: int = 0) -> None:

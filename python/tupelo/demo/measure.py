@@ -1,7 +1,7 @@
 """The password search as a task: what to do, timed and checked alike for each way of doing it.
 
-A way of doing it is a `Searcher`; there is one with spaces (`password`) and two without (`rivals`).
-A result is checked before its time counts.
+A way of doing it is a `Searcher`: with spaces (`password`), or without (`rivals`). A result is
+checked before its time counts.
 """
 
 import random
@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tupelo.demo import database
-from tupelo.demo.samples import Latency, samples
 from tupelo.demo.spaces import name_of
-from tupelo.demo.terminal import Terminal
 from tupelo.formatting import count, duration
+from tupelo.terminal import Terminal
 
 SINGLES = 1_000  # searches one after the other, for the latency
 
@@ -37,10 +36,8 @@ class Plan:
 
     def part(self, worker: int) -> range:
         """The indexes of the pairs that a worker holds."""
-        return range(
-            self.pairs * worker // self.workers,
-            self.pairs * (worker + 1) // self.workers,
-        )
+        first, end = (self.pairs * number // self.workers for number in (worker, worker + 1))
+        return range(first, end)
 
     def wanted(self, how_many: int) -> list[str]:
         """The passwords to search for; the seed decides which ones."""
@@ -49,7 +46,7 @@ class Plan:
 
     def one_of_each(self) -> list[str]:
         """The first password of each worker's part."""
-        parts = (self.part(worker) for worker in range(self.workers))
+        parts = map(self.part, range(self.workers))
         return [database.password(part[0]) for part in parts if part]
 
 
@@ -70,19 +67,8 @@ class Searcher(Protocol):
         """Ask for one digest and wait for its password."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one way cost."""
-
-    name: str
-    store_s: float
-    first_s: float
-    search_all_s: float
-    single: Latency
-
-
-def measure(searcher: Searcher, plan: Plan, terminal: Terminal) -> Outcome:
-    """Run the task with `searcher`, show each step, check every result."""
+def measure(searcher: Searcher, plan: Plan, terminal: Terminal) -> dict[str, str]:
+    """Run the task with `searcher`, show each step, check every result; the times by name."""
     begin = time.perf_counter()
     searcher.store()
     store_s = time.perf_counter() - begin
@@ -90,18 +76,20 @@ def measure(searcher: Searcher, plan: Plan, terminal: Terminal) -> Outcome:
         f"  {count(plan.pairs)} pairs made and stored in {duration(store_s)},"
         f" {count(int(plan.pairs / store_s))} per second"
     )
-
     first = plan.one_of_each()
     first_s = search_all(searcher, first)
     terminal.line(f"  the first {len(first)} searches, one for each part, in {duration(first_s)}")
-    wanted = plan.wanted(plan.searches)
-    search_all_s = search_all(searcher, wanted)
-    terminal.line(
-        f"  {count(len(wanted))} searches at once in {duration(search_all_s)}, every password right"
-    )
-    single = search_singly(searcher, plan.wanted(SINGLES))
-    terminal.line(f"  {count(SINGLES)} searches one after the other: {single}")
-    return Outcome(searcher.name, store_s, first_s, search_all_s, single)
+    all_s = search_all(searcher, plan.wanted(plan.searches))
+    searches = count(plan.searches)
+    terminal.line(f"  {searches} searches at once in {duration(all_s)}, every password right")
+    single_ns = search_singly(searcher, plan.wanted(SINGLES))
+    terminal.line(f"  {count(SINGLES)} searches one after the other: {latency(single_ns)}")
+    return {
+        f"store {count(plan.pairs)} pairs": duration(store_s),
+        f"first {plan.workers} searches": duration(first_s),
+        f"{searches} searches at once": duration(all_s),
+        **{f"one search, {name}": told for name, told in percentiles(single_ns).items()},
+    }
 
 
 def search_all(searcher: Searcher, passwords: Sequence[str]) -> float:
@@ -110,42 +98,40 @@ def search_all(searcher: Searcher, passwords: Sequence[str]) -> float:
     begin = time.perf_counter()
     found = searcher.search_all(list(expected))
     elapsed_s = time.perf_counter() - begin
-    if found != expected:
-        message = f"{searcher.name}: {len(expected.items() - found.items())} searches went wrong"
-        raise WrongResultError(message)
+    require_right(searcher.name, found, expected)
     return elapsed_s
 
 
-def search_singly(searcher: Searcher, passwords: Sequence[str]) -> Latency:
+def search_singly(searcher: Searcher, passwords: Sequence[str]) -> list[int]:
     """Search for one password after the other; how long each took, if every answer was right."""
-    single_ns = samples()
+    single_ns = []
     for password in passwords:
         digest = database.digest(password)
         begin_ns = time.perf_counter_ns()
         answer = searcher.search(digest)
         single_ns.append(time.perf_counter_ns() - begin_ns)
-        if answer != password:
-            message = f"{searcher.name}: {digest} is of {password}, the answer was {answer}"
-            raise WrongResultError(message)
-    return Latency.of(single_ns)
+        require_right(searcher.name, {digest: answer}, {digest: password})
+    return single_ns
 
 
-def compare(outcomes: Sequence[Outcome], plan: Plan, terminal: Terminal) -> None:
-    """The outcomes side by side."""
-    terminal.table(
-        ["", *(outcome.name for outcome in outcomes)],
-        [
-            [f"store {count(plan.pairs)} pairs", *(duration(o.store_s) for o in outcomes)],
-            [
-                f"first {plan.workers} searches",
-                *(duration(o.first_s) for o in outcomes),
-            ],
-            [
-                f"{count(plan.searches)} searches at once",
-                *(duration(o.search_all_s) for o in outcomes),
-            ],
-            ["one search, p50", *(o.single.p50 for o in outcomes)],
-            ["one search, p99", *(o.single.p99 for o in outcomes)],
-            ["one search, max", *(o.single.longest for o in outcomes)],
-        ],
-    )
+def require_right(name: str, found: dict[str, str], expected: dict[str, str]) -> None:
+    """Refuse wrong answers.
+
+    Raises:
+        WrongResultError: an answer is wrong or missing.
+    """
+    if found != expected:
+        message = f"{name}: {len(expected.items() - found.items())} searches went wrong"
+        raise WrongResultError(message)
+
+
+def percentiles(samples_ns: Sequence[int]) -> dict[str, str]:
+    """The figures by which a latency is told, of at least one sample."""
+    ordered = sorted(samples_ns)
+    places = {"p50": len(ordered) // 2, "p99": 99 * len(ordered) // 100, "max": len(ordered) - 1}
+    return {name: duration(ordered[place] / 1e9) for name, place in places.items()}
+
+
+def latency(samples_ns: Sequence[int]) -> str:
+    """`p50 1.20 µs, p99 4.10 µs, max 2.00 ms`."""
+    return ", ".join(f"{name} {told}" for name, told in percentiles(samples_ns).items())

@@ -29,18 +29,16 @@ from typing import Any, TypeVar
 import tupelo as ts
 from tupelo import like
 from tupelo.demo import database, killing, rivals
-from tupelo.demo.measure import Plan, WrongResultError, compare, measure
-from tupelo.demo.samples import Latency, Samples, joined, samples
-from tupelo.demo.team import Team
-from tupelo.demo.terminal import Terminal
+from tupelo.demo.measure import Plan, WrongResultError, latency, measure
+from tupelo.demo.team import PATIENCE_S, Team
 from tupelo.formatting import count, duration
+from tupelo.terminal import Terminal
 
 TupleT = TypeVar("TupleT", bound=tuple[Any, ...])
 
 PAIR_BYTES = 400  # the most for a pair in a space, its share of the indexes included
 SPACE_BYTES = 16 << 20  # for a space beside the pairs
 SAMPLE_EVERY = 16  # measured puts and takes: a clock read costs as much as half a put
-PATIENCE_S = 120.0  # longer than any step takes; a dead worker must not hang the demo
 
 NOTES = (
     "With Tupelo and with the manager every process can look at every pair; a private dictionary",
@@ -63,19 +61,20 @@ def run(plan: Plan, terminal: Terminal, *, alone: bool) -> None:
         # Before the clock starts, as with the others.
         common.take_many("ready", n=plan.workers, timeout=PATIENCE_S)
         spaces = Spaces(plan, terminal, common, parts)
-        outcomes = [measure(spaces, plan, terminal)]
+        times = {spaces.name: measure(spaces, plan, terminal)}
         if plan.kills:
             killing.search_and_kill(plan, terminal, common, team)
         spaces.take_back()
     if alone:
         return
-    for title, rival in rivals.ALL:
-        terminal.line()
-        terminal.line(title)
-        with rival(plan) as searcher:
-            outcomes.append(measure(searcher, plan, terminal))
+    for name, title in rivals.ALL:
+        terminal.line(f"\n{title}")
+        with rivals.rival(name, plan) as searcher:
+            times[name] = measure(searcher, plan, terminal)
     terminal.line()
-    compare(outcomes, plan, terminal)
+    labels = times[spaces.name]
+    rows = [[label, *(column[label] for column in times.values())] for label in labels]
+    terminal.table(["", *times], rows)
     terminal.line()
     for note in NOTES:
         terminal.line(f"  {note}")
@@ -91,25 +90,21 @@ def worker(plan: Plan) -> None:
         _, part, is_stored = common.take("part", int, bool)
         with ts.connect(url(plan, part)) as own, ExitStack() as stack:
             if not is_stored:
-                put_ns = store(own, plan.part(part))
-                common.put("stored", part, put_ns.tobytes())
+                common.put("stored", part, store(own, plan.part(part)))
             others = ((part + step) % plan.workers for step in range(1, plan.workers))
             spaces = [own, *(stack.enter_context(ts.connect(url(plan, n))) for n in others)]
             search(common, spaces, part)
-            checksum, taken, take_ns = take_all_back(own)
-            common.put("taken", taken, checksum, take_ns.tobytes())
+            common.put("taken", *take_all_back(own))
 
 
-def store(own: ts.Space, part: range) -> Samples:
-    """Put every pair of the part; returns how long some of the puts took."""
-    put_ns = samples()
+def store(own: ts.Space, part: range) -> list[int]:
+    """Put every pair of the part; returns how long some of the puts took, in nanoseconds."""
+    put_ns = []
     for number, (digest, password) in enumerate(database.pairs(part)):
-        if number % SAMPLE_EVERY:
-            own.put("hash_set", digest, password)
-        else:
-            begin = time.perf_counter_ns()
-            own.put("hash_set", digest, password)
-            put_ns.append(time.perf_counter_ns() - begin)
+        begin_ns = 0 if number % SAMPLE_EVERY else time.perf_counter_ns()
+        own.put("hash_set", digest, password)
+        if begin_ns:
+            put_ns.append(time.perf_counter_ns() - begin_ns)
     return put_ns
 
 
@@ -128,17 +123,17 @@ def search(common: ts.Space, spaces: Sequence[ts.Space], part: int) -> None:
                     break
 
 
-def take_all_back(own: ts.Space) -> tuple[int, int, Samples]:
-    """Take every pair, one by one: the sum of the passwords, their number, some latencies."""
+def take_all_back(own: ts.Space) -> tuple[int, int, list[int]]:
+    """Take every pair, one by one: their number, the sum of the passwords, some latencies."""
     checksum = taken = 0
-    take_ns = samples()
+    take_ns: list[int] = []
     while True:
-        begin = time.perf_counter_ns()
+        begin_ns = time.perf_counter_ns()
         pair = own.try_take("hash_set", str, str)
         if pair is None:
-            return checksum, taken, take_ns
+            return taken, checksum, take_ns
         if taken % SAMPLE_EVERY == 0:
-            take_ns.append(time.perf_counter_ns() - begin)
+            take_ns.append(time.perf_counter_ns() - begin_ns)
         checksum += int(pair[2])
         taken += 1
 
@@ -155,13 +150,13 @@ class Spaces:
     common: ts.Space
     parts: Sequence[ts.Space]
     name: str = "Tupelo"
-    put_ns: Samples = field(default_factory=samples)
+    put_ns: list[int] = field(default_factory=list)
 
     def store(self) -> None:
         """Tell each worker its part and wait until all have stored theirs."""
         self.common.put_all(("part", number, False) for number in range(self.plan.workers))
-        stored = [self._wait(like("stored", int, bytes), "stored") for _ in self.parts]
-        self.put_ns = joined([packed for _, _, packed in stored])
+        for _ in self.parts:
+            self.put_ns += self._wait(like("stored", int, list), "stored")[2]
 
     def search_all(self, digests: Sequence[str]) -> dict[str, str]:
         """One task per digest; the answers come in any order."""
@@ -179,18 +174,18 @@ class Spaces:
         """Let the workers take back the tuples that they stored; none may be missing."""
         begin = time.perf_counter()
         self.common.put_all([("search_task", None, "finished")] * self.plan.workers)
-        taken = [self._wait(like("taken", int, int, bytes), "left") for _ in self.parts]
+        taken = [self._wait(like("taken", int, int, list), "left") for _ in self.parts]
         elapsed_s = time.perf_counter() - begin
         expected = sum(int(database.password(index)) for index in range(self.plan.pairs))
         if sum(checksum for _, _, checksum, _ in taken) != expected:
             message = f"{sum(n for _, n, _, _ in taken)} pairs came back, not the ones stored"
             raise WrongResultError(message)
-        take_ns = joined([packed for _, _, _, packed in taken])
         self.terminal.line(
             f"  {count(self.plan.pairs)} pairs taken back in {duration(elapsed_s)}, none missing"
         )
-        self.terminal.line(f"  one put:  {Latency.of(self.put_ns)}")
-        self.terminal.line(f"  one take: {Latency.of(take_ns)}")
+        self.terminal.line(f"  one put:  {latency(self.put_ns)}")
+        take_ns = [sample for _, _, _, samples in taken for sample in samples]
+        self.terminal.line(f"  one take: {latency(take_ns)}")
 
     def _wait(self, template: ts.Template[TupleT], what: str) -> TupleT:
         """Wait for the word of one more worker; meanwhile show how much each has `what`."""

@@ -9,41 +9,45 @@ Workers are started and ready before the clock starts, as they are with spaces.
 """
 
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing.synchronize import Event
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from tupelo.demo import database
-from tupelo.demo.measure import Plan, Searcher
-
-if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
+from tupelo.demo.measure import Plan
+from tupelo.demo.team import PATIENCE_S
 
 BATCH = 10_000  # pairs per call to the manager: larger batches were not faster
-PATIENCE_S = 120.0  # longer than any step takes; a dead worker must not hang the demo
 SPAWN = multiprocessing.get_context("spawn")  # as `tupelo.spawn` does
 
-AnyQueue: TypeAlias = "Queue[Any]"
+ALL = (
+    ("Queue + dict", "multiprocessing.Queue: each worker has a dictionary of its own"),
+    ("Manager.dict", "multiprocessing.Manager: one dictionary in a server process"),
+)
+"""Names and titles."""
 
 
 @dataclass(frozen=True)
-class Queues:
+class Rival:
     """The master's side: tasks go to every queue in `tasks`, answers come from one."""
 
     name: str
     plan: Plan
-    start: Event
-    tasks: Sequence[AnyQueue]
-    results: AnyQueue
+    start: Any
+    tasks: Sequence[Any]
+    results: Any
+
+    def wait_for_all(self) -> None:
+        """Wait for the word of every worker."""
+        for _ in range(self.plan.workers):
+            self.results.get(timeout=PATIENCE_S)
 
     def store(self) -> None:
         """Tell every worker to store its part, and wait for all."""
         self.start.set()
-        for _ in range(self.plan.workers):
-            self.results.get(timeout=PATIENCE_S)
+        self.wait_for_all()
 
     def search_all(self, digests: Sequence[str]) -> dict[str, str]:
         """Each digest to every worker that may have it; the answers come in any order."""
@@ -54,90 +58,50 @@ class Queues:
 
     def search(self, digest: str) -> str:
         """One digest, one answer."""
-        for queue in self.tasks:
-            queue.put(digest)
-        password: str = self.results.get(timeout=PATIENCE_S)[1]
-        return password
-
-    def finish(self) -> None:
-        """Tell every worker that there is no more, also where they share one queue."""
-        for number in range(self.plan.workers):
-            self.tasks[number % len(self.tasks)].put(None)
+        return self.search_all([digest])[digest]
 
 
 @contextmanager
-def workers(plan: Plan, target: Callable[..., None], arguments: Sequence[Any]) -> Iterator[None]:
-    """One process per part, running `target(indexes of the part, *arguments of the part)`."""
-    processes = [
-        SPAWN.Process(target=target, args=(plan.part(number), *own), daemon=True)
-        for number, own in enumerate(arguments)
-    ]
-    for process in processes:
-        process.start()
-    try:
-        yield
+def rival(name: str, plan: Plan) -> Iterator[Rival]:
+    """One of `ALL`, with its workers started and ready; they end with the block."""
+    with ExitStack() as stack:
+        pairs = None  # each worker has its own
+        start, queues = SPAWN.Event(), plan.workers
+        maker: Any = SPAWN
+        if name == "Manager.dict":
+            maker = stack.enter_context(SPAWN.Manager())
+            pairs, queues = maker.dict(), 1
+        tasks, results = [maker.Queue() for _ in range(queues)], maker.Queue()
+        processes = [
+            SPAWN.Process(
+                target=worker,
+                args=(plan.part(number), start, pairs, tasks[number % queues], results),
+                daemon=True,
+            )
+            for number in range(plan.workers)
+        ]
+        for process in processes:
+            process.start()
+            stack.callback(process.kill)
+        searcher = Rival(name, plan, start, tasks, results)
+        searcher.wait_for_all()
+        yield searcher
+        for number in range(plan.workers):
+            tasks[number % queues].put(None)
         for process in processes:
             process.join(timeout=PATIENCE_S)
-    finally:
-        for process in processes:
-            process.kill()
 
 
-@contextmanager
-def with_queues(plan: Plan) -> Iterator[Searcher]:
-    """A queue to each worker, one back."""
-    results: AnyQueue = SPAWN.Queue()
-    tasks: list[AnyQueue] = [SPAWN.Queue() for _ in range(plan.workers)]
-    start = SPAWN.Event()
-    with workers(plan, queue_worker, [(start, own, results) for own in tasks]):
-        searcher = Queues("Queue + dict", plan, start, tasks, results)
-        for _ in range(plan.workers):
-            results.get(timeout=PATIENCE_S)
-        yield searcher
-        searcher.finish()
-
-
-def queue_worker(part: range, start: Event, tasks: AnyQueue, results: AnyQueue) -> None:
-    """One worker: a dictionary of its own."""
-    results.put("ready")
-    start.wait()
-    pairs = dict(database.pairs(part))
-    results.put("stored")
-    for digest in iter(tasks.get, None):
-        password = pairs.get(digest)
-        if password is not None:
-            results.put((digest, password))
-
-
-@contextmanager
-def with_manager(plan: Plan) -> Iterator[Searcher]:
-    """A dictionary and two queues in a server process."""
-    with SPAWN.Manager() as manager:
-        pairs = manager.dict()
-        tasks: Any = manager.Queue()
-        results: Any = manager.Queue()
-        start = SPAWN.Event()
-        with workers(plan, manager_worker, [(start, pairs, tasks, results)] * plan.workers):
-            searcher = Queues("Manager.dict", plan, start, [tasks], results)
-            for _ in range(plan.workers):
-                results.get(timeout=PATIENCE_S)
-            yield searcher
-            searcher.finish()
-
-
-def manager_worker(part: range, start: Event, pairs: Any, tasks: Any, results: Any) -> None:
-    """One worker: everything through the manager."""
+def worker(part: range, start: Any, pairs: Any, tasks: Any, results: Any) -> None:
+    """One worker, with the dictionary of all, or with one of its own."""
     results.put("ready")
     start.wait()
     own = database.pairs(part)
+    store = dict(own) if pairs is None else pairs
     while batch := dict(islice(own, BATCH)):
-        pairs.update(batch)
+        store.update(batch)
     results.put("stored")
     for digest in iter(tasks.get, None):
-        results.put((digest, pairs[digest]))
-
-
-ALL: Sequence[tuple[str, Callable[[Plan], AbstractContextManager[Searcher]]]] = (
-    ("multiprocessing.Queue: each worker has a dictionary of its own", with_queues),
-    ("multiprocessing.Manager: one dictionary in a server process", with_manager),
-)
+        password = store.get(digest)
+        if password is not None:
+            results.put((digest, password))

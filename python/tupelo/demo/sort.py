@@ -27,8 +27,8 @@ from tupelo.demo import killing
 from tupelo.demo.number_lines import BadLineError, Numbers, merged, pack, parse, unpack
 from tupelo.demo.spaces import name_of
 from tupelo.demo.team import PATIENCE_S, Team
-from tupelo.demo.terminal import Terminal
 from tupelo.formatting import count, duration
+from tupelo.terminal import Terminal
 
 PART_BYTES = 1 << 20  # of text, about 150 000 numbers: a put costs nothing beside reading them
 PART_ROOM_BYTES = 6 * PART_BYTES  # a text of digits beside its result, which is four times as long

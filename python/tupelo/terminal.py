@@ -1,7 +1,7 @@
-"""The output of the demos: lines that stay, and bars that move on a terminal.
+"""Output for people: lines that stay, and bars that move on a terminal.
 
-Plain ANSI, no dependency. Where the output is not a terminal (a file, a test) bars are not shown
-and everything else is the same text.
+The demos and the evaluation suite have it. Plain ANSI, no dependency. Where the output is not a
+terminal (a file, a test) bars are not shown and everything else is the same text.
 """
 
 import shutil
