@@ -50,7 +50,8 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// The space, instead of the first word. By default `$TUPELO_URL`; ls, top and doctor look at all spaces
+    /// The space, instead of the first word. By default `$TUPELO_URL`, but ls, top and doctor then look at all
+    /// spaces
     #[arg(long, short, global = true, value_name = "URL", value_parser = word())]
     pub(crate) url: Option<String>,
     /// Print one JSON object per line

@@ -118,7 +118,7 @@ fn tuples_have_no_more_fields_to_be_ordered_by_than_are_asked_for() {
 fn help_says_which_commands_do_not_look_at_the_environment() {
     let help = run(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        help.contains("`$TUPELO_URL` if neither is given, but for ls, top and doctor"),
+        help.contains("By default `$TUPELO_URL`, but ls, top and doctor then look at all spaces"),
         "{help}"
     );
 }
