@@ -3,7 +3,7 @@
 # The native module: spaces and their verbs, and what templates are made of. What each verb does is in
 # its help text; the rules are in docs/semantics.md.
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
@@ -169,7 +169,7 @@ class FieldProxy:
     def min(self, index: SupportsIndex) -> FieldOrder: ...
 
 # A pattern of a field, except `REST` and a union of types.
-Pattern: TypeAlias = EllipsisType | type[_Kind] | Formal[Any] | Value | Entry | Buffer | _Array
+Pattern: TypeAlias = EllipsisType | type[_Kind] | Formal[Any] | Value | Entry | Mapping[Any, Any] | Buffer | _Array
 
 @final
 class FieldOrder: ...
