@@ -1,6 +1,6 @@
 """Checks that sentences are short: in pages, in docstrings, in the documentation of Rust items.
 
-A sentence of more than 35 words is a finding. CONTRIBUTING.md ("Prose") asks for 25. Code, tables,
+A sentence of more than 30 words is a finding. CONTRIBUTING.md ("Prose") asks for 25. Code, tables,
 the addresses of links and generated pages do not count.
 
     python tools/check_prose.py [PATH ...]
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-WORDS_MAX = 35
+WORDS_MAX = 30
 # Pages that programs make.
 GENERATED = ("docs/results/", "docs/make-bench.txt")
 # A sentence ends at a stop before a capital or a quotation, and at the end of its paragraph.

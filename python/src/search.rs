@@ -346,8 +346,8 @@ impl SearchWaiterObject {
 
 #[pymethods]
 impl SearchWaiterObject {
-    /// Let the notifier in the place of each space tell of its events; return where it is in the wait queue, and the number under
-    /// which that notifier tells of it.
+    /// Let the notifier in the place of each space tell of its events. Return where it is in the wait queue, and the
+    /// number under which that notifier tells of it.
     #[expect(clippy::needless_pass_by_value, reason = "a list of Python arrives as a vector")]
     fn ring(&self, notifiers: Vec<Bound<'_, NotifierObject>>) -> PyResult<Vec<(usize, u32)>> {
         let waiter = self.locked();

@@ -27,8 +27,8 @@ pub(crate) fn run(connection: &Connection, id: u64, act: &mut dyn FnMut()) {
     act();
 }
 
-/// The operation, and what it is done to, in the grant that this thread has: a put is done to the place in the wait queue, and a claim
-/// names it.
+/// The operation, and what it is done to, in the grant that this thread has. A put is done to the place in the wait
+/// queue, and a claim names it.
 pub(crate) fn taken<'o>(
     connection: &Connection,
     on: Target,

@@ -1,7 +1,7 @@
 //! Making a connection again: a thread that is there only as long as there is none.
 //!
-//! It tries at once, and then again and again, with growing pauses that differ from client to client: those of a server
-//! that is started again do not come all at the same moment.
+//! It tries at once, and then again and again, with growing pauses. They differ from client to client, so that the
+//! clients of a restarted server do not all come at the same moment.
 
 use std::io;
 use std::sync::{Arc, Weak};

@@ -1,5 +1,5 @@
-//! The one transaction that writes to the file of a space: all that one turn of the journal brings, and the position that it comes to,
-//! are in the file together or not at all.
+//! The one transaction that writes to the file of a space. All that one turn of the journal brings, and the position
+//! after it, are in the file together or not at all.
 
 use std::path::Path;
 

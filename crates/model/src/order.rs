@@ -1,8 +1,8 @@
 //! Which of several matches an operation gets (T2).
 //!
-//! A rule can leave a choice: between shapes there is no order, and `any` means any. So the answer is a
-//! list of the matches that an operation may get; the model's own operations take the first of them,
-//! and a checker that watches an engine accepts each.
+//! A rule can leave a choice: between shapes there is no order, and `any` means any. So the answer is a list of the
+//! matches that an operation may get. The model's own operations take the first of them, and a checker that watches an
+//! engine accepts each.
 
 use std::cmp::Ordering;
 use std::ops::Bound;

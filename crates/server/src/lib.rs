@@ -1,9 +1,10 @@
 //! A server: hosts spaces for other programs, behind Unix sockets and TCP ports, those with TLS or without.
 //! `docs/protocol.md` has what is said there.
 //!
-//! One thread serves all connections. Nobody waits in it: a call that waits is a waiter of the engine, and the notifier of its
-//! space tells the thread which of them have something (`hosted.rs`). What a client was given and has not acknowledged is
-//! held for it; with its connection all of that ends: waits, what it has left open, and what was held is back (`session.rs`).
+//! One thread serves all connections. Nobody waits in it: a call that waits is a waiter of the engine, and the notifier
+//! of its space tells the thread which of them have something (`hosted.rs`). What a client was given and has not
+//! acknowledged is held for it. With its connection all of that ends: waits, and what it has left open. Held tuples are
+//! back (`session.rs`).
 #![forbid(unsafe_code)]
 
 mod answers;

@@ -1,5 +1,5 @@
-//! The process at the other end of a Unix socket: its death ends the connection at once (rule L5), also where a child that
-//! it has forked has the socket open still.
+//! The process at the other end of a Unix socket: its death ends the connection at once (rule L5). That holds also
+//! where a child that it has forked has the socket open still.
 
 use std::io;
 use std::os::fd::OwnedFd;

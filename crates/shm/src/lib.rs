@@ -3,9 +3,8 @@
 //! The mechanism below the engine: it knows bytes, offsets, locks and processes, and has never heard of
 //! a tuple. In two halves:
 //!
-//! - the system: segments that are created whole ([`Segment`]), one range of addresses that grows in place
-//!   ([`Mapping`]), living processes ([`process`]), sleeping on a word ([`futex`]), the time ([`clock`]), the available
-//!   memory ([`headroom`]);
+//! - the system: segments that are created whole ([`Segment`]), address ranges that grow in place ([`Mapping`]),
+//!   processes ([`process`]), sleeping on a word ([`futex`]), time ([`clock`]), available memory ([`headroom`]);
 //! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a lock happen
 //!   whole or not at all (rule C1).
 //!

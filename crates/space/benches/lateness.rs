@@ -1,10 +1,11 @@
 //! How late what is due happens.
 //!
-//! Question: how long after its time does somebody who is blocked see that a tuple is there, or is gone, or has come back from
-//! a claim whose holder was silent? Who subscribed, who waits for room, and who is not blocked, but looks again and again? And how long is a call held up when a million leases end at one moment? Nobody but the one
-//! caller keeps the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system. How soon is a tuple back
-//! whose holder was killed? 100 ms are asked for, which is how often who sleeps looks for the dead (rule L5). And how late is what is
-//! due to one of two who are blocked, while the other one, who keeps the time, is stopped?
+//! Question: how long after its time does a blocked caller see that a tuple is there, or is gone? How long until it is
+//! back from a claim of a silent holder? Who subscribed, who waits for room, and who is not blocked, but looks again
+//! and again? And how long is a call held up when a million leases end at one moment? Nobody but the one caller keeps
+//! the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system. How soon is a tuple back
+//! whose holder was killed? 100 ms are asked for, which is how often who sleeps looks for the dead (rule L5). And how
+//! late is what is due to one of two who are blocked, while the other one, who keeps the time, is stopped?
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

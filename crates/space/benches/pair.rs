@@ -1,8 +1,8 @@
 //! What a put and a take cost, beside a private hash map in the same run.
 //!
-//! Question: how much dearer is a crash-safe tuple in shared memory than an entry of a private table, and
-//! does filling the space, or the field that a template names, make a difference?
-//! Ratios count; absolute times are for orientation, since machines differ and drift.
+//! Question: how much dearer is a crash-safe tuple in shared memory than an entry of a private table? Does filling the
+//! space, or the field that a template names, make a difference? Ratios count; absolute times are for orientation,
+//! since machines differ and drift.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

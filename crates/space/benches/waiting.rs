@@ -181,8 +181,8 @@ fn past_waiters() {
     drop(waiters);
 }
 
-/// Pairs of one process alone, then of two at once, each with keys of its own: in one shape, which has one lock, and
-/// each in a shape of its own.
+/// Pairs of one process alone, then of two at once, each with keys of its own. The two are in one shape, which has one
+/// lock, and then each in a shape of its own.
 fn two_processes() {
     let space = fresh(URL);
     let alone = own_keys(&space, 0, VALUE);

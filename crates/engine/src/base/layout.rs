@@ -31,8 +31,8 @@ pub(crate) const CHUNK_EXTENTS: u32 = 32;
 
 /// Words that one atomic step may change: a quarter of a million tuples, or fewer with many indexes.
 pub(crate) const LOG_ENTRIES_MAX: u32 = 1 << 22;
-/// Addresses for long logs, in extents per extent of tuples: a log entry has 16 bytes, and a tuple of the smallest
-/// size, 128 bytes, with eight indexes has some 50 of them. Twice that, since a log is copied as it grows.
+/// Addresses for long logs, in extents per extent of tuples. A log entry has 16 bytes. A tuple of the smallest size,
+/// 128 bytes, with eight indexes has some 50 entries. Twice that, since a log is copied as it grows.
 const LOG_SHARE: u32 = 16;
 /// But no more than two of the longest logs need, each while it is taking the place of one of a quarter.
 const LOG_EXTENTS_MAX: u32 = 2 * (LOG_ENTRIES_MAX + LOG_ENTRIES_MAX / 4) / LOG_ENTRIES_PER_EXTENT;

@@ -94,9 +94,9 @@ impl Engine {
         self.store.journal.drainer.set(Box::new(drainer)).is_ok()
     }
 
-    /// Puts a tuple into a new journalled space that was in another one before, as the same tuple: with its id, its terms by
-    /// the wall clock, and what is known of attempts at it. The journal is not told. Returns `false`, and nothing is put, if
-    /// its lease has ended by now.
+    /// Puts a tuple into a new journalled space that was in another one before, as the same tuple. It keeps its id, its
+    /// terms by the wall clock, and what is known of attempts at it. The journal is not told. Returns `false`, and
+    /// nothing is put, if its lease has ended by now.
     ///
     /// Before anybody else uses the space, in ascending order of ids; [`Engine::restored`] comes last. If this process dies
     /// before that, or an error comes, the space is only good to be removed.

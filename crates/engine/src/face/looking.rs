@@ -79,8 +79,8 @@ impl Engine {
         full::when_full(self)
     }
 
-    /// Cleans up after every process and thread that is dead by now, and gives memory back to the system that
-    /// was free at the last sweep, too; leaves it to whoever is at it already.
+    /// Cleans up after every process and thread that is dead by now, and gives memory back to the system that was free
+    /// at the last sweep, too. Does nothing if another thread is at it already.
     ///
     /// # Errors
     ///

@@ -30,9 +30,9 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`Engine::put`]: nothing changed. What `visitor` says: nothing changed, if the old tuple is large or has a field
-    /// that its language may have no like of: the visitor gets a copy then, perhaps of several tuples in turn that others
-    /// take, and the one that it has accepted is replaced. Else the swap has happened.
+    /// As [`Engine::put`]: nothing changed. What `visitor` says: nothing changed, if the old tuple is large or has a
+    /// field that its language may have no like of: then the visitor gets a copy. It may get several in turn, if others
+    /// take the tuples. The accepted one is replaced. Else the swap has happened.
     pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],

@@ -169,8 +169,8 @@ fn retire<'m>(
     Ok(section.commit()?)
 }
 
-/// Lets an index over `mask` of the partition with lock `scope`, for whose table no more memory was found when it had `keys`
-/// keys, do without until it has a quarter more.
+/// Lets an index over `mask` of the partition with lock `scope` do without a larger table until it has a quarter more
+/// keys. No memory for one was found when it had `keys` keys.
 #[cold]
 pub(crate) fn postpone_growth(
     store: &Store,
@@ -236,8 +236,8 @@ fn build_one<'m>(
     Ok(())
 }
 
-/// What a build ended with, which does not do without buckets, as an index does that has all records: each key that it
-/// links would walk through a chain of nearly all before it.
+/// What a build ended with. A build does not do without buckets, as an index does that has all records: each key that
+/// it links would walk through a chain of nearly all before it.
 fn required(store: &Store, error: Error) -> Error {
     match error {
         Error::Need(need @ Need::Table { .. }) => need.of_memory(store.layout.extents_max).into(),

@@ -1,11 +1,10 @@
 //! Learned indexes: hash tables over the masks of actual fields that templates use.
 //!
-//! A template may name any set of fields. Nobody declares keys: a partition notices which masks are looked
-//! up without an index, and builds one when the scans have cost as much as building would
-//! ([`learn`]). A table ([`table`]) maps the hash of the masked fields, the *tag*, to the oldest record
-//! with it, the *leader*; records of one tag form a ring through themselves ([`ring`]), oldest first. So
-//! insertion, the oldest match, and removal from the middle are all O(1), a million equal keys do not slow
-//! another key down, and no memory is allocated per key.
+//! A template may name any set of fields. Nobody declares keys: a partition notices which masks are looked up without
+//! an index, and builds one when the scans have cost as much as building would ([`learn`]). A table ([`table`]) maps
+//! the hash of the masked fields, the *tag*, to the oldest record with it, the *leader*. Records of one tag form a ring
+//! through themselves ([`ring`]), oldest first. So insertion, the oldest match, and removal from the middle are all
+//! O(1). A million equal keys do not slow another key down, and no memory is allocated per key.
 //!
 //! | word | descriptor of an index |
 //! |---:|---|

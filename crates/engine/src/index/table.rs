@@ -5,10 +5,10 @@
 //! references come first, because the second word of a block's first line is the allocator's until it is
 //! stored with the log.
 //!
-//! Growth is linear hashing: when the load passes four in seven, one bucket is split in two, so an
-//! insertion never pauses for the whole table. The array is a few segments of doubling length.
-//! Where the space has no room for the next one, the chains grow instead, and nothing is refused for it; but for the build
-//! of an index, which goes on when there is room.
+//! Growth is linear hashing: when the load passes four in seven, one bucket is split in two, so an insertion never
+//! pauses for the whole table. The array is a few segments of doubling length. Where the space has no room for the next
+//! one, the chains grow instead, and nothing is refused for it. Only the build of an index stops, and goes on when
+//! there is room.
 
 use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 
@@ -27,8 +27,8 @@ const TAGS: usize = 32;
 /// Buckets of a new table: 512 bytes.
 pub(crate) const BUCKETS_MIN: u32 = 8;
 /// Keys per bucket beyond which the table grows: four of seven entries. A bucket that waits for its split has twice as
-/// many as one that was split, and what does not fit costs a miss of the cache per link of the chain. With five
-/// of seven, a put and a take among a million take a quarter longer, and hardly less memory: segments are whole.
+/// many as one that was split. What does not fit costs a miss of the cache per link of the chain. With five of seven, a
+/// put and a take among a million take a quarter longer, and hardly less memory: segments are whole.
 const LOAD: u32 = 4;
 
 /// Those of the first eight words of a bucket, or of its tags, that are entries.
@@ -210,7 +210,7 @@ pub(crate) fn grow<'m>(
     Ok(())
 }
 
-/// Has an undo restore the tag of a leader that is about to be taken out: an insertion in the same section may find its
+/// Has an undo restore the tag of a leader that is about to be taken out. An insertion in the same section may find its
 /// entry empty, and store another tag there without the log.
 pub(crate) fn keep_tag<'m>(section: &mut Section<'m>, index: Index<'m>, (leader, tag): (u32, u32)) {
     let bucket = bucket(section.view(), index, tag);
@@ -289,8 +289,8 @@ fn add_segment<'m>(
     }
 }
 
-/// Refuses what is to begin anew when there is the memory that a larger table needs; unless it was found lately that there
-/// is none, so that the table does without.
+/// Refuses what is to begin anew when there is the memory that a larger table needs. Does not refuse it if there was
+/// none lately, so that the table does without.
 fn do_without(index: Index<'_>, scope: u32, need: Need) -> Result<(), Error> {
     let (count, committed, is_reserve) = match need {
         Need::Extents { count, committed, .. } => (count, committed, false),

@@ -1,5 +1,6 @@
-//! What contradicts itself in a space ends calls with [`Error::Memory`] of damage, each of these at once (C5): none goes
-//! round in it, and none takes memory for what can not be. The damage tests with random words find such things, seldom.
+//! What contradicts itself in a space ends calls with [`Error::Memory`] of damage, each of these at once (C5). None
+//! goes round in it, and none takes memory for an impossible size. The damage tests with random words find such things,
+//! seldom.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 use std::sync::Arc;

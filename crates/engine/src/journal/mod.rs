@@ -1,5 +1,5 @@
-//! The journal of a space (rule C4): a ring in its segment, to which a section that changes which tuples are there appends a
-//! record of its changes, before the one store that commits both.
+//! The journal of a space (rule C4): a ring in its segment. A section that adds or removes tuples appends a record of
+//! its changes to the ring, before the one store that commits both.
 //!
 //! Whoever commits such a section does so by [`commit`], [`finish`] or [`commit_together`]: the one place that tells of
 //! changes. What they are was noted where it happened ([`crate::store::changes`]). The lock of the ring is the last of

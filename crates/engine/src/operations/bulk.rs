@@ -143,7 +143,8 @@ pub(crate) fn count_with_read(
 }
 
 /// Whether anything matches at one moment that is good for `purpose`. Asked after a search that has found nothing, so
-/// `rounds` times in a row at most by who loses it to others: beyond that, the two ways to look contradict each other.
+/// `rounds` times in a row at most by a caller that loses the match to others. Beyond that, the two ways to look
+/// contradict each other.
 pub(crate) fn matches_now(
     store: &Store,
     template: &[TemplateRef<'_>],

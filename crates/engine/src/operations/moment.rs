@@ -1,5 +1,5 @@
-//! A look at all that a template concerns, at one moment (rules O5, O6): its shapes are locked together, none has come
-//! meanwhile, and what the dead held is back (rule L5).
+//! A look at all that a template concerns, at one moment (rules O5, O6). Its shapes are locked together, no shape has
+//! come meanwhile, and tuples that the dead held are back (rule L5).
 
 use tupelo_shm::{Section, View};
 

@@ -431,8 +431,8 @@ pub(crate) fn holds_match(store: &Store, section: &Section<'_>, target: &Target<
     held(store, section, target).into_iter().any(|one| target.admits(section.view(), one))
 }
 
-/// The records whose fields are those of a match of `target` and that somebody holds: handed to a waiter that has not
-/// picked it up, claimed, or in the hands of a take. The section holds the partition.
+/// The records whose fields are those of a match of `target` and that somebody holds. They are handed to a waiter that
+/// has not picked it up, claimed, or in the hands of a take. The section holds the partition.
 #[cold]
 pub(crate) fn held(store: &Store, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
     let view = section.view();

@@ -1,9 +1,9 @@
 //! Copying a match for who leaves it where it is (rule O4): a short one while it is found, a large one afterwards.
 //!
-//! Nobody waits for the copy of a large tuple. One that is too large to be copied in the hope that nothing changes
-//! meanwhile is found under the lock, copied without it, and counts if it is still there then. As long as a record is
-//! listed its image stays as it is, and what comes to its place after it has another number. So the copy is of the
-//! moment at which it was found.
+//! Nobody waits for the copy of a large tuple. One that is too large for an optimistic copy is found under the lock and
+//! copied without it. The copy counts if the tuple is still there then. As long as a record is listed its image stays
+//! as it is, and what comes to its place after it has another number. So the copy is of the moment at which it was
+//! found.
 
 use tupelo_shm::View;
 

@@ -272,7 +272,7 @@ impl Waiter {
         Ok(section.commit()?)
     }
 
-    /// Takes what there is, or links the wait node: while all partitions that can have a match are locked, so that
+    /// Takes what there is, or links the wait node. All partitions that can have a match are locked meanwhile, so that
     /// no put comes between, nor part of a larger step. Returns whether the targets were all that there are.
     fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
@@ -414,8 +414,8 @@ impl Waiter {
 
     /// Whether a signal is there, and not one that was meant for the wait node's last owner.
     ///
-    /// That of a tuple stays: to take it would fetch the line from the processor of the put once more, and whoever gets the
-    /// tuple has no use for the signal.
+    /// That of a tuple stays. To take it would fetch the line from the processor of the put once more, and whoever gets
+    /// the tuple has no use for the signal.
     fn happened(&self) -> bool {
         let signal = self.signal();
         if self.is_watch() {

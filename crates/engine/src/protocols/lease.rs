@@ -45,8 +45,9 @@ pub(crate) fn put_leased<'f>(
     put_on_terms(store, &mut incoming, terms)
 }
 
-/// As [`crate::Engine::put_leased`], for a tuple that was looked at. Not generic, so that it is compiled once, here: among a caller's
-/// own functions it would be a second user of what the compiler then makes no part of a plain put any more.
+/// As [`crate::Engine::put_leased`], for a tuple that was looked at. Not generic, so that it is compiled once, here.
+/// Among a caller's own functions it would be a second user of functions that the compiler then no longer inlines into
+/// a plain put.
 #[inline(never)]
 fn put_on_terms(
     store: &Store,

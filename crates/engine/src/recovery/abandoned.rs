@@ -1,6 +1,6 @@
-//! What a call of this process left behind, since a lock was not to be had for ten seconds: its holder was stopped. A place in the wait
-//! queue whose owner is gone would be handed tuples that nobody picks up; a large tuple that a call had in hands would be
-//! nobody's for as long as its thread lives. Both are settled as soon as that goes.
+//! What a call of this process left behind, since a lock was not to be had for ten seconds: its holder was stopped. A
+//! place in the wait queue whose owner is gone would be handed tuples that nobody picks up. A large tuple that a call
+//! had in hands would be nobody's for as long as its thread lives. Both are settled as soon as that goes.
 
 use tupelo_shm::Section;
 use tupelo_shm::process::fork_generation;
@@ -25,8 +25,8 @@ pub(crate) fn leave_queue(store: &Store, number: u32, want: Want) -> Result<(), 
     leave(store, place).inspect_err(|_| store.abandoned.add(Left::new(What::Place(place))))
 }
 
-/// Gives a wait node of this process back that is linked nowhere and holds no record; later, if that fails: it has nothing to do
-/// with what its owner was given.
+/// Gives a wait node of this process back that is linked nowhere and holds no record. If that fails, it happens later:
+/// the node has nothing to do with the tuple that its owner was given.
 pub(crate) fn give_node_back(store: &Store, number: u32, want: Want) {
     let place = Place { number, want };
     if free_place(store, place).is_err() {
@@ -79,8 +79,9 @@ fn may_let_go(store: &Store, hand: Hand) -> bool {
     shape.is_ok_and(|shape| are_free(store, &[shape.map_or(0, partition::scope_of)]))
 }
 
-/// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the multi-shape
-/// waiters, who may be waiting for it, and of the arena. One after the other, and none held over the next.
+/// Whether nobody stays inside of these locks (0 is none), nor of those that the returned things may take. Those are
+/// the locks of the multi-shape waiters, which may wait for them, and of the arena. One after the other, and none held
+/// over the next.
 fn are_free(store: &Store, scopes: &[u32]) -> bool {
     let is_free = |scope| matches!(bounded_lock::enter_if_free(store, scope), Ok(Some(_)));
     let all = scopes.iter().copied().chain([head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE]);

@@ -1,8 +1,9 @@
 //! Whether a large tuple would find room once all is dropped that may be (rule B1): asked before anything is.
 //!
 //! A tuple of several extents needs neighbours. What is held, dead or delayed, and what is no tuple (indexes, logs, the
-//! buffers of subscriptions) stays where it is, and may lie so that there are never as many of them. It is looked for
-//! without a lock, so the answer is of that moment, as a refusal is. In doubt it is yes, and tuples are dropped to find out.
+//! buffers of subscriptions) stays where it is. It may lie so that there are never enough neighbours. The search is
+//! without a lock, so the answer is of that moment, as a refusal is. In doubt it is yes, and tuples are dropped to find
+//! out.
 //!
 //! Not here: tuples that one extent is enough for, and whether several that are put together find places beside each other.
 

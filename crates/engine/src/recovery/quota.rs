@@ -7,10 +7,10 @@
 //! them more. An undo leads back to the count, since a partition is counted while no section is open in it. So a section
 //! counts once, however many it puts.
 //!
-//! Nobody counts for ever. Who counts may wait for whoever is inside of a partition, with the quota locked: that one waits for
-//! nothing but locks that come after the partition's, and the quota's comes before. What was counted stays good, so each partition
-//! is waited for once. (Rejected: always to give the quota up for the wait, and to begin anew. A put of many never ends then,
-//! if others pause for less time than it takes.)
+//! Nobody counts for ever. Who counts may wait for whoever is inside of a partition, with the quota locked. That one
+//! waits for nothing but locks that come after the partition's, and the quota's comes before. What was counted stays
+//! good, so each partition is waited for once. (Rejected: always to give the quota up for the wait, and to begin anew.
+//! A put of many never ends then, if others pause for less time than it takes.)
 //!
 //! But who was stopped inside of a partition is not waited for with the quota locked, which all who put would have to wait for one
 //! after the other: who sees that somebody stays gives the quota up, waits as at every lock, and begins anew a few times.

@@ -29,8 +29,8 @@ use crate::waiters::{self, grants, nodes, timer_leader};
 /// around every 100 ms, and is to see by then what a dead process held (rule L5).
 const PERIOD_MS: u32 = 90;
 
-/// Sweeps if it is time, or if more than half of the places for processes or threads are taken: those of
-/// the dead would fill them up, if nobody ever waited here.
+/// Sweeps if it is time, or if more than half of the places for processes or threads are taken. Those of the dead would
+/// fill the table, if nobody ever waited here.
 pub(crate) fn sweep_at_attach(store: &Store) -> Result<(), Error> {
     let is_crowded = 2 * store.memory.participants_count() > PARTICIPANTS_MAX
         || 2 * store.memory.slots_used() > THREADS_MAX;

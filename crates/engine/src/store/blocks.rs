@@ -29,8 +29,8 @@ use crate::store::partition::{
 };
 use crate::store::{record, step};
 
-/// Sizes of blocks, in granules. The largest are as many as an extent can be cut into 8, 6, 5, 4, 3 and 2 of: a tuple with an array
-/// of 16 KiB is one of three.
+/// Sizes of blocks, in granules. The largest are as many as an extent can be cut into 8, 6, 5, 4, 3 and 2 of. A tuple
+/// with an array of 16 KiB is one of three.
 const SIZES: [u16; 28] = [
     1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 170, 204,
     256, 341, 512,
@@ -448,8 +448,8 @@ pub(crate) fn free_to<'m>(
     }
 }
 
-/// Enters a block of `class` into the free list of the extent with number `index`, and gives the extent back
-/// if that was its last block in use and the partition has another.
+/// Enters a block of `class` into the free list of the extent number `index`. Gives the extent back if that was its
+/// last block in use and the partition has another.
 #[inline(never)]
 fn free_in_extent<'m>(
     section: &mut Section<'m>,
@@ -537,8 +537,8 @@ fn allocate_run<'m>(
     Ok(layout.extent_granule(first))
 }
 
-/// Gives the extents back of which no block is in use but a spare one: those that were kept as the only ones
-/// of their lists, since the next block of the size was expected.
+/// Gives the extents back of which no block is in use but a spare one. They were kept as the only ones of their lists,
+/// since the next block of the size was expected.
 pub(crate) fn free_empty<'m>(
     section: &mut Section<'m>,
     layout: &Layout,

@@ -17,11 +17,11 @@
 //! | 168 | locks of transactions that have read the record |
 //! | 176 | when the claim ends that has it, or the hold or lock of a transaction, in milliseconds (two words) |
 //!
-//! A tuple that is put on terms has it in its own block, behind the image; another gets a block for it when it is first
-//! wanted, which is freed with the record.
+//! A tuple that is put on terms has it in its own block, behind the image. Another tuple gets a block for it when it is
+//! first wanted, which is freed with the record.
 //!
-//! The words of a claim and of the list mean nothing while the record is in the base list, so they are stored
-//! without the log when a claim begins (R2).
+//! The words of a claim and of the list mean nothing while the record is in the base list. So they are stored without
+//! the log when a claim begins (R2).
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 

@@ -47,9 +47,9 @@ pub(crate) fn multi_shape_line<'m>(view: &View<'m>) -> MultiShapeLine<'m> {
     view.span(head::MULTI_SHAPE)
 }
 
-/// Whether there may be multi-shape waiters. Asked inside a section over a partition. A multi-shape waiter joins the wait queue while it
-/// holds every partition that could have a match, so it came before this section, and is seen, or will look at
-/// what this section leaves.
+/// Whether there may be multi-shape waiters. Asked inside a section over a partition. A multi-shape waiter joins the
+/// wait queue while it holds every partition that could have a match. So it came before this section, and is seen, or
+/// will look at what this section leaves.
 ///
 /// A count of none is believed only if nobody was inside the lock meanwhile: whoever is may have served a
 /// waiter, die, and so leave it waiting. So is what the partition knows: that none of them could match its tuples.
@@ -85,7 +85,7 @@ pub(crate) fn counts_any_multi_shape(view: &View<'_>) -> bool {
 
 /// Whether a section over a partition has to look at the multi-shape waiters.
 ///
-/// Not if it holds the arena without their lock: then there were none when it locked the arena ([`enter_multi_shape`]),
+/// Not if it holds the arena without their lock. Then there were none when it locked the arena ([`enter_multi_shape`]),
 /// and whoever came since does not care for this partition, or would have waited for it.
 #[inline]
 pub(crate) fn concerns_multi_shape(section: &Section<'_>, partition: Partition<'_>) -> bool {

@@ -62,8 +62,8 @@ pub(crate) const TAKES: usize = 152;
 /// Tuples whose lease ends, whatever else becomes of them: in the lists, held, dead, or not visible yet.
 pub(crate) const LEASED_COUNT: usize = 184;
 
-/// What is known of the multi-shape waiters ([`crate::waiters::chain`]): twice the number of the change of their line up to
-/// which it is known, and whether one could match a tuple of this shape (two words). A hint: not undone.
+/// What is known of the multi-shape waiters ([`crate::waiters::chain`]), in two words. They are twice the number of the
+/// change of their line up to which it is known, and whether one could match a tuple of this shape. A hint: not undone.
 pub(crate) const MULTI_SHAPE_KNOWN: usize = 168;
 
 /// By when the first of the records is to be picked up that were handed over for a time, in milliseconds (two words); 0:

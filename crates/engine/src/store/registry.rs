@@ -458,9 +458,9 @@ pub(crate) fn listed_as(store: &Store, view: &View<'_>, kinds: &Kinds) -> Option
 
 /// Makes a filled entry findable: counts it, then enters it into the directory.
 ///
-/// Not undone, so without the log: others find a shape without the lock, and may have stored tuples under
-/// its number by the time that an undo would give the number away again. In this order, whoever found the
-/// shape in the directory also counts it. Killed in between, [`finish_last`] enters it.
+/// Not undone, so without the log. Others find a shape without the lock, and may have stored tuples under its number by
+/// the time that an undo would give the number away again. In this order, whoever found the shape in the directory also
+/// counts it. Killed in between, [`finish_last`] enters it.
 fn publish(view: &View<'_>, place: usize, shape: u32) {
     let line: Span<'_, 64> = view.span(head::REGISTRY);
     // Release pairs with the Acquire in `count` and `probe`: the entry is filled.

@@ -1,11 +1,11 @@
 //! A hierarchical timing wheel per partition, after Varghese and Lauck (1987): arming, disarming and firing a timer
 //! take the same few steps however many there are (rule L1).
 //!
-//! A slot of the lowest level is a millisecond; a slot of each further one is as long as the level below. A
-//! timer stands in the level of the highest digit, to the base 64, in which its time differs from the wheel's
-//! own, and moves down when that digit is reached. Every entry of a level is later than the wheel's time in that
-//! digit and equal in all higher ones, so the first slot in use of each level is its next event. The highest level
-//! has no digits above it, so it goes round: no entry is further ahead than half of it.
+//! A slot of the lowest level is a millisecond; a slot of each further one is as long as the level below. A timer
+//! stands in the level of the highest digit, to the base 64, in which its time differs from the wheel's own. It moves
+//! down when that digit is reached. Every entry of a level is later than the wheel's time in that digit and equal in
+//! all higher ones. So the first slot in use of each level is its next event. The highest level has no digits above it,
+//! so it goes round: no entry is further ahead than half of it.
 //!
 //! | bytes | what |
 //! |---:|---|

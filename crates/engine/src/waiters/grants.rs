@@ -51,7 +51,7 @@ pub(crate) fn require_grant(store: &Store, view: &View<'_>) -> Result<(), Error>
 /// Gives the grant to the first in the wait queue, if there is one. Returns its wait node, whose owner is to be told after the section,
 /// which holds the lock of the multi-shape waiters.
 ///
-/// Who was told before and has not tried since has the time that is left: else one that is stopped would hold up
+/// A waiter that was told before and has not tried since has the time that is left. Else a stopped one would hold up
 /// everybody for as long as tuples are removed. So has, after a row of grants, one that has tried.
 pub(crate) fn grant(view: &View<'_>) -> Option<u32> {
     let first = chain::first_for_room(view);

@@ -6,9 +6,10 @@
 //! given up. No attempt has failed, since no caller has seen the tuple. When the process goes on, its call is in the
 //! wait queue again, behind all others. A plain take has no time: it has taken its tuple.
 //!
-//! The word that names the record in such a wait node changes in sections that have the lock that the wait node is filed under: its owner
-//! looks under that lock alone. Where a process dies over it, it may be undone under another lock of the same section. So that of
-//! a multi-shape waiter is certain under its lock only, and not yet under that of the partition: who believes it locks both.
+//! The word that names the record in such a wait node changes in sections that have the lock that the wait node is
+//! filed under. Its owner looks under that lock alone. Where a process dies over it, it may be undone under another
+//! lock of the same section. So that of a multi-shape waiter is certain under its lock only, and not yet under that of
+//! the partition: who believes it locks both.
 
 use std::time::Duration;
 

@@ -109,8 +109,8 @@ fn appoint(store: &Store) {
     }
 }
 
-/// How long the owner of a wait node may sleep, at most `slice`: if nobody keeps the time it does, and if nobody is the deputy of
-/// who does it is.
+/// How long the owner of a wait node may sleep, at most `slice`. If there is no timer leader, it becomes the leader; if
+/// there is no deputy, it becomes the deputy.
 pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Duration {
     let view = store.memory.view();
     let word = leader(&view);

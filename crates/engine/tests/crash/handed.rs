@@ -1,5 +1,5 @@
-//! What was handed over and not picked up in time goes on, and who lost it joins the wait queue again, whoever dies over it at
-//! whichever instruction (rules C1, K2, T3).
+//! What was handed over and not picked up in time goes on, and its waiter joins the wait queue again. That holds
+//! whoever dies over it, at whichever instruction (rules C1, K2, T3).
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Two operations at once have happened one after the other (rules O1, O3 to O9, T6). One operation is stopped before
 //! every instruction, or before a sample of them, until another process has done the other operation, or waits in it.
 //!
-//! What the two gave and left is compared with what they give and leave one after the other, in either order: those are the first
-//! and the last of these experiments.
+//! What the two gave and left is compared with what they give and leave one after the other, in either order. Those are
+//! the first and the last of these experiments.
 
 use std::sync::Arc;
 use std::time::Duration;

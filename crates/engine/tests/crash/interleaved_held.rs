@@ -1,6 +1,6 @@
-//! What takes several calls, and what looks at tuples outside of every lock, has happened before another operation or after it,
-//! wherever the two meet: claims, leases, transactions and subscriptions that go on or end, and takes with a condition
-//! (rules K2, K4, K5, L2, M9, N1, N3, O1, X1 to X5).
+//! An operation of several calls, or one that looks at tuples outside of every lock, happens before or after another
+//! one, wherever the two meet. The operations: claims, leases, transactions and subscriptions that go on or end, and
+//! takes with a condition (rules K2, K4, K5, L2, M9, N1, N3, O1, X1 to X5).
 //!
 //! As `interleaved.rs`, except that each operation may go on with what its process has begun before.
 

@@ -1,5 +1,5 @@
-//! Getting memory and giving it back survive the death of whoever does it, and of its recoverer, at any
-//! instruction (C1, B1): growth, extents, long logs, indexes, what a full space gathers.
+//! Getting memory and giving it back survive the death of whoever does it, and of its recoverer, at any instruction
+//! (C1, B1). The cases: growth, extents, long logs, indexes, and what a full space gathers.
 
 use std::sync::Arc;
 

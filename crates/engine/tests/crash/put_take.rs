@@ -49,8 +49,8 @@ fn a_put_under_a_known_key_happens_or_not() {
     one_of(&engine, |engine| put(engine, 5, 1), &legal);
 }
 
-/// What deaths inside `script` leave: its hashes, from an experiment that kills at every instruction (or, in an ordinary run, at
-/// every so manieth), and from one that tells deaths apart.
+/// The hashes of what deaths inside `script` leave. One experiment kills at every instruction (in an ordinary run, at a
+/// sample of them), and another tells deaths apart.
 fn left_by_deaths(
     engine: &Arc<Engine>,
     stride: usize,

@@ -1,5 +1,5 @@
-//! A transaction happens as a whole or not at all, in one space and in several, at whichever instruction its process is
-//! killed, and whoever cleans up after it (rules C1, L5, X1, X3, X5).
+//! A transaction happens as a whole or not at all, in one space and in several. That holds at whichever instruction its
+//! process is killed, and whoever cleans up after it (rules C1, L5, X1, X3, X5).
 
 use std::sync::Arc;
 use std::thread;

@@ -122,8 +122,8 @@ impl Space {
     }
 }
 
-/// Switches between threads at places where neither has to wait: what two or three threads can do wrong shows
-/// with few of them, and without a bound three threads take minutes.
+/// Switches between threads at places where neither has to wait. What two or three threads can do wrong shows with few
+/// switches. Without a bound three threads take minutes.
 const SWITCHES_MAX: usize = 3;
 
 fn explore(test: impl Fn() + Sync + Send + 'static) {

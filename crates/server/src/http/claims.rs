@@ -1,6 +1,6 @@
 //! Claims over HTTP (rules K1 to K5): each is known by a number that nobody can guess, and ends with its time.
 //!
-//! There is no connection that could hold a claim from one request to the next, so the server does, for `ttl_s` seconds
+//! There is no connection that could hold a claim from one request to the next. So the server does, for `ttl_s` seconds
 //! from the last time that the client has renewed it.
 
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,4 @@
-//! A commit over several segments happens in all or in none, at whichever instruction its process is killed,
+//! A commit over several segments happens in all or in none. That holds at whichever instruction its process is killed,
 //! and its recoverers too, in whatever order they come (rules C1, O7, X1).
 
 use std::sync::atomic::{AtomicU32, Ordering};

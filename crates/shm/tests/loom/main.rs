@@ -19,8 +19,8 @@ use loom::thread::spawn;
 use tupelo_crashtest::{phase, thorough};
 use world::{Fate, World, live};
 
-/// Switches between threads at places where neither has to wait: what two or three threads can do wrong shows
-/// with few of them, and without a bound three threads take minutes.
+/// Switches between threads at places where neither has to wait. What two or three threads can do wrong shows with few
+/// switches. Without a bound three threads take minutes.
 const SWITCHES_MAX: usize = 2;
 
 fn explore(test: impl Fn() + Sync + Send + 'static) {

@@ -1,9 +1,9 @@
 //! Several threads at once: every answer must be explained by some order of the calls (O1, O4-O6, O8, T1,
 //! K1, K2, K4, X1-X5). What a transaction does is a call each, as are its commit and its end.
 //!
-//! Short histories on a space with few tuples, many times: the search is exhaustive, so a history either
-//! has an order that the model agrees with, or the engine is wrong. The clock is that of the machine, which
-//! is the same for all threads.
+//! Short histories on a space with few tuples, many times. The search is exhaustive, so a history either has an order
+//! that the model agrees with, or the engine is wrong. The clock is that of the machine, which is the same for all
+//! threads.
 //!
 //! **Time** (L1 to L3, K2). Most leases and claims are longer than any test. At most one call of a history makes something due
 //! soon: a lease of a millisecond, a tuple that comes after one, a claim that runs out. That it does is one more call of the
@@ -376,8 +376,9 @@ fn history(
     calls
 }
 
-/// What is due soon happens: at a moment that is not before it is due by the beginning of the call that made it so, nor after it
-/// is due by the end. If somebody listens, it may be heard of later, when somebody comes by: then it has not happened before.
+/// What is due soon happens. Its moment is not before it is due by the beginning of the call that made it so, nor after
+/// it is due by the end. If somebody listens, it may be heard of later, when somebody comes by: then it has not
+/// happened before.
 fn passing(calls: &[Call], is_heard: bool) -> Option<Call> {
     let nanoseconds = |ms: u64| ms * 1_000_000;
     calls.iter().find(|call| call.operation.is_brief()).map(|brief| Call {

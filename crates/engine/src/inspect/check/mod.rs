@@ -5,8 +5,8 @@
 //! undoes what dead processes left half done. What the dead left *between* two steps (a tuple in their
 //! hands, a place in the wait queue) is no contradiction: the sweep returns it.
 //!
-//! The parts: who owns each extent and block ([`memory`]), the records and their order ([`records`]), what
-//! finds them ([`indexes`]), who waits ([`waiting`]), who listens ([`events`]), and what waits for its time ([`timers`]).
+//! The parts: who owns each extent and block ([`memory`]), the records and their order ([`records`]), the indexes
+//! ([`indexes`]), the waiters ([`waiting`]), the subscriptions ([`events`]), and the timers ([`timers`]).
 
 mod events;
 mod indexes;

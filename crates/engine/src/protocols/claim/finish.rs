@@ -10,8 +10,9 @@ use crate::operations::wait::{Outcome, Waiter};
 use crate::protocols::claim::{self, Claim, ClaimTerms, Handle};
 
 impl Waiter {
-    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `visitor`, without waiting: if no tuple is
-    /// there, or not any more ([`crate::Engine::claimant`]), the waiter is in the wait queue. For a waiter that wants to take.
+    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `visitor`, without waiting. If no
+    /// tuple is there, or not any more ([`crate::Engine::claimant`]), the waiter is in the wait queue. For a waiter
+    /// that wants to take.
     ///
     /// # Errors
     ///

@@ -32,8 +32,8 @@ struct Change<'a> {
 }
 
 impl Transaction {
-    /// Makes everything happen at one moment: what was taken is consumed, what was put is there, in the order of the
-    /// puts, and what was read may be taken by others.
+    /// Makes everything happen at one moment. Taken tuples are consumed, and put tuples appear, in the order of the
+    /// puts. Others may take the tuples that were read.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
     }
 }
 
-/// Drops a tuple for change number `index`, for which the system has so many bytes left, if it said so; if that is the way of
-/// its space, and all changes may find room then. Returns whether it did.
+/// Drops a tuple for change number `index`, if that is the policy of its space and all changes may find room then. The
+/// second of the pair is how many bytes the system has left, if it said so. Returns whether it did.
 fn make_room(
     changes: &[Change<'_>],
     (index, system_free_bytes): (usize, Option<u64>),

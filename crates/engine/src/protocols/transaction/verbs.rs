@@ -1,5 +1,5 @@
-//! The operations of a transaction, each in the transaction's own view: what is in the space and not in other
-//! hands, without what it took, with what it put (rules X2, X3, X6).
+//! The operations of a transaction, each in the transaction's own view. The view has the tuples of the space that
+//! nobody else holds, without those it took, and with those it put (rules X2, X3, X6).
 
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
@@ -55,9 +55,9 @@ impl Transaction {
         put::incoming(&self.parts[at].engine, tuple.into()).map(|_| ())
     }
 
-    /// Whether it has read something in space number `at`. Then a take that finds nothing must not join the wait queue: what
-    /// may come is what it has read itself, when others have not any more, and nobody hands that over. It watches, and
-    /// tries again.
+    /// Whether it has read something in space number `at`. Then a take that finds nothing must not join the wait queue.
+    /// It may get a tuple that it has read itself, when others no longer have read it. Nobody hands such a tuple over.
+    /// It watches, and tries again.
     pub fn has_read(&self, at: usize) -> bool {
         self.parts.get(at).is_some_and(|part| !part.locks.is_empty())
     }
@@ -302,8 +302,8 @@ impl Transaction {
         part.writes.pick(template, order, random)
     }
 
-    /// Gives what was taken from the space to `visitor`, by way of `copy`, unless it was copied there; or what the transaction
-    /// has put itself, if the order asks for that rather.
+    /// Gives what was taken from the space to `visitor`, by way of `copy`, unless it was copied there. If the order
+    /// asks for it rather, it is a tuple that the transaction has put itself.
     fn visit_held<R, E: From<Error>>(
         &mut self,
         at: usize,

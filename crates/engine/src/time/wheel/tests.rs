@@ -1,5 +1,5 @@
-//! The wheel against a sorted map: timers armed, disarmed and fired at random, with a clock that jumps by anything from
-//! nothing to years, and steps that are undone half way.
+//! The wheel against a sorted map. Timers are armed, disarmed and fired at random, with a clock that jumps by anything
+//! from nothing to years. Some steps are undone half way.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};

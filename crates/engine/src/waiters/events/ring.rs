@@ -15,9 +15,9 @@
 //! | 40 | events that were dropped (two words) | | | |
 //! | 48.. | section that appended last, and the oldest, the next and the count before it | | | |
 //!
-//! An event is written without the log, where an undo of this section would leave nothing (R2): never over one that
-//! was there when the section began, also if it is dropped by now. The last four words remember what was there, and
-//! mean nothing to any other section. So a section that appends events commits once.
+//! An event is written without the log, where an undo of this section would leave nothing (R2). It is never written
+//! over one that was there when the section began, also if it is dropped by now. The last four words remember what was
+//! there, and mean nothing to any other section. So a section that appends events commits once.
 
 use tupelo_shm::{CopyBuffer, GRANULE, Section, Span, View};
 

@@ -1,9 +1,9 @@
 //! Templates that span shapes, in wait nodes: the kinds that each field may have, and the image of the actuals.
 //!
-//! Nearly all templates of multi-shape waiters are like `("job", ...)`, and a put that one of them may match looks at each: in its
-//! encoding, which has to be decoded, a look costs ten puts. Here it is as for a template of one shape: where it lies, by
-//! words. Not stored like this: names of an entry's fields, predicates, conditions, more than eight patterns, and
-//! actuals that are not compared by words. Nor is the template for everything, so an entry matches none of these.
+//! Nearly all templates of multi-shape waiters are like `("job", ...)`. A put that one of them may match looks at each.
+//! In its encoding, which has to be decoded, a look costs ten puts. Here it is as for a template of one shape: where it
+//! lies, by words. Not stored like this: names of an entry's fields, predicates, conditions, more than eight patterns,
+//! and actuals that are not compared by words. Nor is the template for everything, so an entry matches none of these.
 //!
 //! | bytes | template |
 //! |---:|---|
