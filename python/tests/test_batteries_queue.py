@@ -432,8 +432,7 @@ def test_a_stopped_worker_has_lost_its_item_and_learns_that(shm, shm_url, eventu
     mail.put(7)
     child = start(HOLDS, shm_url, 0.3)
     shm.take("held", 7, timeout=60)
-    # In the wait queue, and so outside of every critical section, where it would stall all
-    # (TUP-016).
+    # In the wait queue, so outside of every critical section, where it would stall all (TUP-016).
     eventually(lambda: shm.stat()["waiters"] == 1)
     child.send_signal(signal.SIGSTOP)
     with mail.get(timeout=60) as item:
