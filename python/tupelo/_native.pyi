@@ -27,7 +27,7 @@ from typing import (
 from typing_extensions import Buffer, TypeForm, TypeVar
 
 from tupelo.events import Event
-from tupelo.letters import DeadLetter
+from tupelo.dead_letters import DeadLetter
 
 Seconds: TypeAlias = float | timedelta
 Order: TypeAlias = Literal["fifo", "lifo", "random", "any"] | FieldOrder
@@ -504,23 +504,23 @@ class Subscription(Generic[T_co]):
 @final
 class Waiter:
     def wait(self, timeout: Seconds | None = None) -> bool:
-        r"""Wait; return whether it happened. If not, the place in line is kept.
+        r"""Wait; return whether it happened. If not, the place in the wait queue is kept.
         """
     def finish(self) -> tuple[Any, ...]:
         r"""Return the tuple that `wait` announced. If its put has died, there is none: then wait for another.
         """
     def finish_now(self) -> tuple[Any, ...] | None:
-        r"""Return the tuple that was handed over, or None if there is none: then the place in line is kept.
+        r"""Return the tuple that was handed over, or None if there is none: then the place in the wait queue is kept.
         """
     def claim_now(
         self, *, ttl: Seconds, max_attempts: int | None, partly: bool = False
     ) -> Claim[Any] | None:
-        r"""Claim the tuple that was handed over; None, and the place in line is kept, if there is none.
+        r"""Claim the tuple that was handed over; None, and the place in the wait queue is kept, if there is none.
 
         With `partly`, as far as it can be read: see `claim_partly`.
         """
-    def in_turn(self, put: Callable[[], R]) -> R:
-        r"""Run a put, for a place in line for room.
+    def with_grant(self, put: Callable[[], R]) -> R:
+        r"""Run a put, for a place in the wait queue for room.
         """
     def end_wait(self) -> bool:
         r"""End the wait: nothing is handed over from now on. An earlier tuple is to be picked up.
@@ -569,8 +569,8 @@ class Search:
     def try_read(self, *template: Any, **fields: Any) -> Found[Any] | None:
         r"""Return a copy of a match from one of the spaces, or None at once if there is none.
         """
-    def line(self, want: Literal["take", "read"], /, *template: Any, **fields: Any) -> Line:
-        r"""Get in line in all spaces, for a caller that has looked before and waits in a manner of its own. For
+    def waiter(self, want: Literal["take", "read"], /, *template: Any, **fields: Any) -> SearchWaiter:
+        r"""Join the wait queue in all spaces, for a caller that has looked before and waits in a manner of its own. For
         `tupelo.aio`.
         """
     def timed_out(
@@ -580,10 +580,10 @@ class Search:
         """
 
 @final
-class Line:
+class SearchWaiter:
     def ring(self, notifiers: list[Notifier]) -> list[tuple[int, int]]:
-        r"""Let the notifier in the place of each space tell of its events; return where it is in line, and the number under
-        which that notifier tells of it.
+        r"""Let the notifier in the place of each space tell of its events. Return where it is in the wait queue, and the
+        number under which that notifier tells of it.
         """
     def finish_now(self) -> Found[Any] | None:
         r"""Pick up a tuple and give up all other places; None if there is none yet.
@@ -649,12 +649,12 @@ def remove(url: str) -> None:
 def waiter(
     space: Space, want: Literal["take", "read", "put", "removal", "room"], /, *template: Any
 ) -> Waiter:
-    r"""Get in line for a match ("take", "read") or for "room" in `space`, or watch for events ("put", "removal").
+    r"""Join the wait queue for a match ("take", "read") or for "room" in `space`, or watch for events ("put", "removal").
     """
 def claimant(
     space: Space, /, *template: Any, ttl: Seconds, max_attempts: int | None = None
 ) -> Waiter:
-    r"""Get in line to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in line.
+    r"""Join the wait queue to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in the wait queue.
     """
 def claim_partly(
     space: Space, /, *template: Any, ttl: Seconds, timeout: Seconds | None
@@ -663,7 +663,7 @@ def claim_partly(
 
     If Python cannot represent a field, an exception with the reason stands in its place.
     """
-def patience(space: Space, timeout: Seconds | None, /) -> float | None:
+def time_limit(space: Space, timeout: Seconds | None, /) -> float | None:
     r"""How long a put waits for room whose caller gave this `timeout`, in seconds; None for ever.
     """
 def seconds(name: str, value: Seconds | None) -> float | None:
@@ -1621,10 +1621,10 @@ class TransactionSpace(_Verbs):
             3
         """
     def _waiter(self, want: Literal["take", "put"], /, *template: Any) -> Waiter:
-        r"""Get in line to take a match ("take"), or watch for one ("put"). For a caller that waits in its own manner.
+        r"""Join the wait queue to take a match ("take"), or watch for one ("put"). For a caller that waits in its own manner.
         """
     def _finish_take(self, waiter: Waiter) -> Any:
-        r"""Take the tuple that a waiter was handed; None, and the place in line is kept, if there is none.
+        r"""Take the tuple that a waiter was handed; None, and the place in the wait queue is kept, if there is none.
         """
     def _try_take_many(
         self, *template: Any, n: int, at_least: int | None = None, **fields: Any
@@ -2761,7 +2761,7 @@ class Space(_Verbs):
     def consume(self, a: Any, b: Any, c: Any, d: Any, e: Any, /, *more: Any, idle: Seconds | None = None, where: str | None = None) -> Iterator[tuple[Any, ...]]: ...
     @overload
     def take_future(self, entry: type[E], /, *, where: str | None = None, **fields: Any) -> Future[E]:
-        r"""Get in line to take a match, and return at once.
+        r"""Join the wait queue to take a match, and return at once.
 
         Args:
             template: as for `take`.
@@ -2769,16 +2769,16 @@ class Space(_Verbs):
 
         Returns:
             A `concurrent.futures.Future` of the tuple: `result(timeout)` waits for it, `done()` says whether
-            it came, and `cancel()` leaves the line. Then a tuple on its way goes back to its place.
-            Cancel a future that you do not need any more: if it is forgotten it stays in line, and gets its
+            it came, and `cancel()` leaves the wait queue. Then a tuple on its way goes back to its place.
+            Cancel a future that you do not need any more: if it is forgotten it stays in the wait queue, and gets its
             tuple.
 
         Raises:
             LimitExceeded: too many callers wait in this space.
 
         If the call ends early:
-            Timeout of `result`: the future stays in line.
-            Death of this process: it leaves the line at once. A tuple that it was handed is lost with it.
+            Timeout of `result`: the future stays in the wait queue.
+            Death of this process: it leaves the wait queue at once. A tuple that it was handed is lost with it.
 
         >>> answers = [space.take_future("answer", n, str) for n in range(2)]
         >>> space.put("answer", 1, "one")
@@ -2856,7 +2856,7 @@ class Space(_Verbs):
     def take_future(self, a: Any, b: Any, c: Any, d: Any, e: Any, /, *more: Any, where: str | None = None) -> Future[tuple[Any, ...]]: ...
     @overload
     def read_future(self, entry: type[E], /, *, where: str | None = None, **fields: Any) -> Future[E]:
-        r"""Get in line to read a match, and return at once: as `take_future`, for a copy.
+        r"""Join the wait queue to read a match, and return at once: as `take_future`, for a copy.
 
         The arguments are those of `take_future`.
 
@@ -2867,8 +2867,8 @@ class Space(_Verbs):
             LimitExceeded: too many callers wait in this space.
 
         If the call ends early:
-            Timeout of `result`: the future stays in line.
-            Death of this process: it leaves the line at once. The space is as before the call.
+            Timeout of `result`: the future stays in the wait queue.
+            Death of this process: it leaves the wait queue at once. The space is as before the call.
 
         >>> later = space.read_future("config", "rate", float)
         >>> space.put("config", "rate", 0.5)

@@ -485,7 +485,7 @@ class _Verbs:
         r"""Take a match, waiting for one; see `tupelo.Space.take`.
 
         A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
-        and to the next in line.
+        and to the next in the wait queue.
         """
     @overload
     async def take(self, entry: E, /, *, timeout: Seconds | None = None, order: Order = 'fifo', where: str | None = None) -> E: ...
