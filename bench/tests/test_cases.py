@@ -1,8 +1,11 @@
 """`bench cases`: the parts that can be looked at alone, and what they do with a wrong result."""
 
+import itertools
 import random
 import statistics
 import threading
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from tupelo_bench.experiments.cases import (
     Cases,
     matrix_blocks,
     matrix_rows,
+    matrix_summed,
     ocean,
     password,
     skeleton,
@@ -28,6 +32,8 @@ from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.runner import Options, Stage, started
 from tupelo_bench.harness.workers import Bench
+
+OWNERS = itertools.count(1_000)
 
 
 class Shelf:
@@ -190,7 +196,8 @@ def test_the_processes_of_a_case_together_are_as_warm_as_the_system_needs(peer):
 
 
 def test_sizes_of_the_papers_figures_come_before_those_that_are_in_none():
-    drawn = {(fixed["case"], fixed["size"]) for _, _, fixed in BY_WORKERS}
+    drawn = {(each.fixed["case"], each.fixed["size"]) for each in BY_WORKERS if each.number}
+    drawn.add(("matrix rows", matrix_rows.EACH_SIZE))
     ranks = {True: set(), False: set()}
     for job in Cases().jobs(Queue, Options()):
         cell = job.parameters["case"], job.parameters["size"]
@@ -271,6 +278,7 @@ def test_every_case_is_warm_before_its_clock_runs():
         (sorting, sorting.Plan(1_000, 1, seed=1)),
         (ocean, ocean.Plan(60, 1, iterations=1, order="round robin", seed=1)),
         (matrix_rows, matrix_rows.Plan(10, 1, all_b_at_one=False, seed=1)),
+        (matrix_summed, matrix_rows.Plan(10, 1, all_b_at_one=False, seed=1)),
         (matrix_blocks, matrix_blocks.Plan(10, 1, 5, seed=1)),
     ):
         for process, spaces in ((case.master, 1), (case.worker, 2)):
@@ -285,3 +293,100 @@ def test_every_case_has_room_for_what_warms_it_up():
     jobs = Cases().jobs(Queue, Options())
     assert jobs
     assert all(skeleton.WARM in job.schema.shapes for job in jobs)
+
+
+class Counted(PrivateSpace):
+    """Spaces for the threads of this process, which count what is done with each tag."""
+
+    def __init__(self):
+        super().__init__()
+        self._owner = next(OWNERS)  # spaces of its own
+        self.done = Counter()
+
+    def open(self, space):
+        opened = super().open(space)
+
+        def counting(how, call):
+            def counted(*fields):
+                found = call(*fields)
+                if found is not None or how == "put":
+                    self.done[space, how, fields[0]] += 1
+                return found
+
+            return counted
+
+        names = ("put", "take", "read", "try_take", "try_read")
+        calls = {name: counting(name.removeprefix("try_"), getattr(opened, name)) for name in names}
+        return SimpleNamespace(**calls, close=opened.close)
+
+    def search(self, *_):
+        return None
+
+
+def run_in_threads(case, plan, schema):
+    """What was done with each tag in each space, and what each process measured."""
+    with started(Counted) as peer:
+        spaces = skeleton.names(plan.workers)
+        peer.create(skeleton.with_warm_up(schema), spaces, 1 << 20)
+        line, profilers = threading.Barrier(plan.workers + 1), []
+        threads = []
+        for number in range(plan.workers + 1):
+            process = case.worker if number else case.master
+            profilers.append(Profiler())
+            bench = Bench(number, profilers[-1], line)
+            threads.append(threading.Thread(target=process, args=(bench, peer, plan, 2)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        peer.drop()
+        return peer.done, profilers
+
+
+@pytest.mark.parametrize("all_b_at_one", [False, True])
+def test_by_rows_as_listed_a_partial_row_is_taken_out_and_put_back_for_each_row_of_b(all_b_at_one):
+    """[LINDA], listing 4: with n rows these are n² takes and as many puts."""
+    size, workers = 6, 2
+    plan = matrix_rows.Plan(size, workers, all_b_at_one, seed=1)
+    done, _ = run_in_threads(matrix_rows, plan, matrix_rows.SCHEMA)
+    local = [f"worker-{number}" for number in range(workers)]
+    # The first put is the empty row, the last take the finished one.
+    rows = size // workers * (size + 1)
+    assert [done[space, "put", "matrixC"] for space in local] == [rows] * workers
+    assert [done[space, "take", "matrixC"] for space in local] == [rows] * workers
+    # The master hands out both matrices, and each worker stores its rows in its own space.
+    assert done["master", "put", "row"] == done["master", "take", "row"] == 2 * size
+    of_b = [size, 0] if all_b_at_one else [size // workers] * workers
+    assert [done[space, "put", "matrixB"] for space in local] == of_b
+    assert [done[space, "put", "matrixA"] for space in local] == [size // workers] * workers
+
+
+def test_in_the_ocean_model_the_master_hands_out_the_panels():
+    """[LINDA], listing 3."""
+    plan = ocean.Plan(12, 2, iterations=2, order="round robin", seed=1)
+    done, profilers = run_in_threads(ocean, plan, ocean.SCHEMA)
+    assert done["master", "put", "hand out"] == done["master", "take", "hand out"] == 2
+    assert profilers[0].tracks[skeleton.HANDING_OUT].total_operations == 2
+
+
+def test_what_is_read_and_withdrawn_by_a_key_is_the_same_in_the_same_state():
+    """[LINDA], figure 9: the reads that build the index, and the master's takes, are in neither."""
+    plan = password.Plan(400, 2, key_first=False, seed=1)
+    done, profilers = run_in_threads(password, plan, password.schema(key_first=False))
+    for number in (1, 2):
+        tracks = profilers[number].tracks
+        for label in (skeleton.KEYED_READING, skeleton.KEYED_WITHDRAWING):
+            assert list(tracks[label].operations) == [100, 100]
+        assert done[f"worker-{number - 1}", "take", "hash_set"] == 200
+    assert skeleton.LOCAL_READING not in profilers[0].tracks
+    assert 0 < profilers[0].tracks[skeleton.COLLECTING].total_operations <= password.SEARCHES
+
+
+def test_the_imbalance_is_the_slowest_workers_time_against_the_mean():
+    profilers = [Profiler() for _ in range(3)]  # the master's has no search in it
+    for profiler, duration_ns in zip(profilers[1:], (1_000, 3_000), strict=True):
+        profiler.add(skeleton.SEARCH, duration_ns)
+    stage = Stage(None, {}, placement("free"), 1, 0, quick=False, deadline=None)
+    skeleton.note(stage, profilers, total_s=1.0)
+    noted = {note.metric: note.samples for note in stage.noted}
+    assert noted[skeleton.IMBALANCE] == [pytest.approx(1.5)]

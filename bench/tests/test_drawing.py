@@ -1,6 +1,7 @@
 """How figures look: whoever is in one can be told from all others."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from matplotlib.font_manager import FontProperties
@@ -8,8 +9,9 @@ from matplotlib.textpath import TextPath
 
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.experiments.settle import NOTE_OWN_WORK, Settle
+from tupelo_bench.experiments.sort import Sort
 from tupelo_bench.experiments.workload import KINDS
-from tupelo_bench.harness.record import Run
+from tupelo_bench.harness.record import Measure, Run
 from tupelo_bench.report.drawing import COLOURS, MARKS, svg
 from tupelo_bench.report.figure import Figure, Point, Series
 
@@ -77,3 +79,63 @@ def test_what_is_of_different_work_is_called_so_below_its_figure():
     figures = Settle().figures(Run([], "", 1, quick=False, machine={}, versions={}))
     noted = [figure.title for figure in figures if figure.note == NOTE_OWN_WORK]
     assert noted == [f"{kind}, overlapping delays: response time" for kind in KINDS]
+
+
+def test_a_line_ends_where_a_cell_was_not_measured():
+    """Of three numbers of workers the second was measured for the other system only."""
+    ours = tuple(Point(x, 1e-3, None) for x in (1, 5, 10, 15))
+    theirs = tuple(point for point in ours if point.x != 10)
+    series = (Series("tupelo-shm", ours), Series("redis", theirs))
+    figure = Figure("a", "A", "lines", "workers", "total", series, unit="s")
+
+    def moves(label):
+        only = [one for one in series if one.label == label]
+        drawn = svg(replace(figure, series=(*series[:1], *only)))
+        return max(d.count("M") for d in re.findall(r' d="([^"]+)"', drawn))
+
+    assert moves("tupelo-shm") == 1
+    assert moves("redis") > 1
+
+
+def test_axes_say_their_units_and_the_caption_stands_in_the_figure():
+    series = (Series("tupelo-shm", (Point(1, 2e-6, None), Point(15, 3e-3, None))),)
+    figure = Figure(
+        "a", "A", "lines", "workers", "total", series, unit="s", note="Figure 99 of the paper"
+    )
+    texts = re.findall(r">([^<>]+)</text>", svg(figure))
+    assert {"workers [processes]", "total [µs to ms]", "Figure 99 of the paper"} <= set(texts)
+
+
+def test_a_standard_deviation_that_reaches_zero_goes_on_to_the_edge_and_makes_no_axis_longer():
+    points = (Point(1, 1e-3, 5e-3), Point(15, 2e-3, 1e-4))
+    series = (Series("tupelo-shm", points),)
+    drawn = svg(Figure("a", "A", "lines", "workers", "total", series, unit="s"))
+    labels = re.findall(r">([\d.]+ [µm]?s)<", drawn)
+    assert labels
+    assert not [label for label in labels if "µs" in label and float(label.split()[0]) < 500]
+
+
+def test_a_figure_that_is_more_than_half_empty_is_not_drawn():
+    full = Series("tupelo-shm", tuple(Point(x, 1.0, None) for x in (1, 5, 10, 15)))
+    single = [Series(name, (Point(1, 1.0, None),)) for name in ("redis", "sqlite", "rinda")]
+    figure = Figure("a", "A", "lines", "workers", "total", (full, *single))
+    assert figure.filled == (7, 16)
+    assert figure.empty
+    assert not replace(figure, series=(full, *single[:2])).empty
+
+
+def test_a_speed_up_stands_beside_what_the_processors_would_allow():
+    measures = [
+        Measure("sort", "tupelo-shm", {"size": 8, "workers": workers}, metric, "", [1.0])
+        for workers in (1, 2, 8)
+        for metric in ("speed-up", "work-normalised speed-up")
+    ]
+    run = Run([], "", 1, quick=False, machine={"processors": [0, 1]}, versions={},
+              measures=measures)  # fmt: skip
+    ideal = {
+        figure.y_label: [point.mean for point in figure.series[-1].points]
+        for figure in Sort().figures(run)
+        if figure.series and figure.series[-1].is_reference
+    }
+    # P parts are a P-th of the work, and two of them are worked on at a time.
+    assert ideal == {"speed-up": [1, 4, 16], "work-normalised speed-up": [1, 2, 2]}

@@ -235,10 +235,10 @@ def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
             for n in (10, 100)
         ],
     )
-    page = markdown(run, (YARDSTICKS, *EXPERIMENTS), [("A title", "figures/a.svg", "A note.")])
+    page = markdown(run, (YARDSTICKS, *EXPERIMENTS), [("A title", "figures/a.svg")])
     assert "| cases | redis | over budget | 2 | size=10: a repeat takes 9 s |" in page
     assert "a socket \\| a list" in page  # a bar would end the cell
-    assert "![A title](figures/a.svg)\n\nA note.\n" in page
+    assert "![A title](figures/a.svg)\n" in page
     assert "apart: server on 1, clients on 0" in page
     assert "abacus" in page
 
@@ -299,9 +299,9 @@ def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason
         "2 cells over budget; rinda not installed",
     )
     # Its cells are ours alone, so nobody else's remark is the reason.
-    each = "Matrix 100 x 100 by rows, uniform: each search of 5 workers, tupelo-shm"
-    note = "the first 100 searches of each worker, of tupelo-shm only, in one repeat"
-    assert rows[each] == (f"Figure 23 of the paper; {note}", "not measured")
+    each = "Matrix 50 x 50 by rows, as listed, uniform: each search of 5 workers, tupelo-shm"
+    note = "Figure 23 of the paper; all searches of one repeat"
+    assert rows[each] == (note, "not measured")
     assert not [title for title in rows if "Time of a put" in title]  # `mem` was not run at all
     words = "Figure 12 of the paper", "one mark only; 2 cells over budget"
     for text in (markdown(run, EXPERIMENTS, []), html_page(run, EXPERIMENTS)):
@@ -365,17 +365,19 @@ def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():
             for backend in ("tupelo-shm", "redis")
             for workers in (1, 5)
             for measure in total(backend, 2.0, case="matrix rows", rows="uniform", **size,
-                                 workers=workers)
+                                 search="round robin", workers=workers)
         ),
         *total("tupelo-shm", 1.0, case="matrix blocks", block=10, **size, workers=5),
-        *total("tupelo-shm", 7.0, case="matrix rows", rows="B-1", **size, workers=5),
+        *total("tupelo-shm", 7.0, case="matrix rows", rows="B-1", **size, workers=5,
+               search="round robin"),
     )  # fmt: skip
     cases = next(e for e in EXPERIMENTS if e.name == "cases")
-    (figure,) = [f for f in cases.figures(run) if f.note.startswith("Figure 25")]
-    assert figure.title == "Matrix 100 x 100 by blocks of 10 x 10 and by rows: total"
+    (figure,) = [f for f in cases.figures(run) if f.note.startswith("Figure 25") and f.series]
+    assert figure.title == "Matrix 100 x 100 by blocks of 10 x 10: total"
+    assert figure.note == "Figure 25 of the paper; dashed: by rows, uniform"
     assert [(s.label, s.beside, [p.x for p in s.points]) for s in figure.series] == [
         ("tupelo-shm", "", [5]),
-        ("tupelo-shm, rows", "tupelo-shm", [1, 5]),
+        ("tupelo-shm, by rows, uniform", "tupelo-shm", [1, 5]),
     ]
     assert "stroke-dasharray" in drawing.svg(figure)
 

@@ -1,5 +1,6 @@
 """Whatever a system alters of a result, its time does not count: each experiment sees it."""
 
+import itertools
 import queue
 import threading
 from contextlib import suppress
@@ -16,6 +17,7 @@ from tupelo_bench.experiments import native
 from tupelo_bench.experiments.cases import (
     matrix_blocks,
     matrix_rows,
+    matrix_summed,
     ocean,
     password,
     skeleton,
@@ -34,6 +36,7 @@ PATIENCE_S = 10
 WARM_UP = 8
 HONEST = ("", "", 0)
 INTEGER = ENTRIES[1]
+OWNERS = itertools.count()
 NOBODY_WAITS = SimpleNamespace(wait=lambda: 0)
 
 
@@ -76,6 +79,10 @@ class Lying(PrivateSpace):
     """A system with such spaces, for the threads of one process."""
 
     lie = HONEST
+
+    def __init__(self):
+        super().__init__()
+        self._owner = next(OWNERS)  # a case that failed leaves tuples behind under its names
 
     def open(self, space):
         return Liar(super().open(space), self.lie)
@@ -120,6 +127,9 @@ CASES = {
     "matrix rows": (
         matrix_rows, matrix_rows.Plan(6, 2, all_b_at_one=False, seed=1), matrix_rows.SCHEMA,
     ),
+    matrix_summed.CASE: (
+        matrix_summed, matrix_rows.Plan(6, 2, all_b_at_one=False, seed=1), matrix_summed.SCHEMA,
+    ),
     "matrix blocks": (matrix_blocks, matrix_blocks.Plan(4, 2, 2, seed=1), matrix_blocks.SCHEMA),
 }  # fmt: skip
 
@@ -139,11 +149,16 @@ def test_a_case_is_content_with_a_system_that_alters_nothing(case):
     ("case", "lie"),
     [
         ("password", ("read", "hash_set", 2)),
-        ("password", ("take", "hash_set", 2)),  # what is withdrawn at the end
+        ("password", ("take", "hash_set", 2)),  # what is withdrawn at the end, by a key
         ("sorting", ("take", "sorted_part", 1)),
+        ("ocean", ("take", "hand out", 2)),
         ("ocean", ("take", "oceanModel", 4)),
         ("matrix rows", ("read", "matrixB", 2)),
+        ("matrix rows", ("take", "row", 4)),
+        ("matrix rows", ("take", "matrixC", 2)),
         ("matrix rows", ("take", "matrixC", 3)),
+        (matrix_summed.CASE, ("read", "matrixB", 2)),
+        (matrix_summed.CASE, ("take", "matrixC", 3)),
         ("matrix blocks", ("read", "matrixA", 3)),
     ],
 )
@@ -164,7 +179,7 @@ def test_rows_that_are_read_again_are_compared(wrong):
         spaces=[Rows(), Rows()], backend=PrivateSpace(), bench=Bench(1, Profiler(), None)
     )
     with pytest.raises(WrongResultError, match="row 3"):
-        matrix_rows.read_again(worker, plan, b)
+        matrix_summed.read_again(worker, plan, b)
 
 
 ENTRY_PLAN = EntryPlan(fill=3, cycles=1, entry=INTEGER)

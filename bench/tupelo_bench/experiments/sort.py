@@ -9,7 +9,7 @@ by P; the efficiency that is left of it is speed-up by P².)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,7 +25,7 @@ from tupelo_bench.experiments.rpc.calls import calls
 from tupelo_bench.harness.record import Measure
 from tupelo_bench.harness.runner import Job
 from tupelo_bench.harness.workers import WrongResultError
-from tupelo_bench.report.figure import Figure, lines
+from tupelo_bench.report.figure import Figure, Point, Series, lines
 from tupelo_bench.report.printed import Printed
 from tupelo_bench.report.tables import mean_of
 from tupelo_bench.report.units import whole
@@ -44,6 +44,7 @@ SIZES = (8 << 10, 16 << 10, 32 << 10, 64 << 10)
 WORKERS = (1, 2, 4, 8)
 DTYPE = "i8"
 RESPONSE = "response time"
+SPEED_UP, WORK_NORMALISED = "speed-up", "work-normalised speed-up"
 WARM_UP = 100  # calls, where time is short
 
 # Milliseconds of 2005, for 1, 2, 4 and 8 workers.
@@ -97,7 +98,7 @@ class Sort(Experiment):
     question = "How much faster do P workers sort, and does the way to tell them matter?"
     share = 0.1
     weights: ClassVar = {"grpc": 2.0}
-    main = (RESPONSE, "speed-up", "work-normalised speed-up")
+    main = (RESPONSE, SPEED_UP, WORK_NORMALISED)
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         return [
@@ -147,9 +148,9 @@ class Sort(Experiment):
                 continue
             alone_s = alone.summary.mean
             for metric, divisor in (
-                ("speed-up", 1),
+                (SPEED_UP, 1),
                 ("efficiency", workers),
-                ("work-normalised speed-up", workers),
+                (WORK_NORMALISED, workers),
                 ("work-normalised efficiency", workers**2),
             ):
                 value = [alone_s / measure.summary.mean / divisor]
@@ -161,15 +162,18 @@ class Sort(Experiment):
     def figures(self, run: Run) -> list[Figure]:
         found = []
         sizes = sorted({measure.parameters["size"] for measure in run.of(self.name)})
-        for metric in (RESPONSE, "speed-up", "work-normalised speed-up"):
+        for metric in self.main:
             for size in sizes:
-                title = f"{whole(size)} numbers: {metric}"
-                log_y = metric == RESPONSE
-                fixed = {"size": size}
-                found.append(
-                    lines(run, self.name, metric, "workers", fixed=fixed, title=title, log_y=log_y)
-                )
-        return found
+                figure = lines(
+                    run, self.name, metric, "workers", fixed={"size": size},
+                    title=f"{whole(size)} numbers: {metric}", log_y=metric == RESPONSE,
+                )  # fmt: skip
+                found.append(figure if metric == RESPONSE else with_ideal(run, figure))
+        one = lines(
+            run, self.name, RESPONSE, "size", fixed={"workers": 1},
+            title=f"One worker: {RESPONSE}", log_x=True, note="Figure 7 of the paper",
+        )  # fmt: skip
+        return [*found, one]
 
     def printed(self, run: Run) -> list[Printed]:
         columns = (OURS, "javaspaces", "grpc", "omniorb")
@@ -187,6 +191,24 @@ class Sort(Experiment):
                 )
         heads = ("", "JavaSpaces", "CORBA", *columns)
         return [Printed(RESPONSE, "Response time, as printed and here", heads, tuple(rows), 2)]
+
+
+def with_ideal(run: Run, figure: Figure) -> Figure:
+    """A figure of a speed-up with what it would be at best on the processors of this machine.
+
+    Of P parts on C processors, min(P, C) are worked on at a time; and all P are a P-th of the work.
+    """
+    processors = len(run.machine.get("processors", ())) or 1
+    points = tuple(
+        Point(parts, min(parts, processors) * (1 if figure.y_label == WORK_NORMALISED else parts),
+              None)
+        for parts in sorted(figure.values)
+    )  # fmt: skip
+    note = f"All workers share {processors} processors."
+    if figure.y_label == SPEED_UP:
+        note += " P parts are a P-th of the work of a sort in O(n²), so the ideal is above P."
+    ideal = Series(f"ideal on {processors} processors", points, dashes=":", is_reference=True)
+    return replace(figure, series=(*figure.series, ideal), note=note)
 
 
 def once(stage: Stage, size: int, workers: int) -> None:

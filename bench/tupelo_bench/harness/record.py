@@ -111,6 +111,9 @@ class Run:
     placements: dict[str, list[str]] = field(default_factory=dict)
     """Which processes of an experiment were on which processors."""
 
+    caveats: list[str] = field(default_factory=list)
+    """What is to be known before any figure is read, as where programs have changed since."""
+
     def of(self, experiment: str) -> list[Measure]:
         """The measures of one experiment."""
         return [measure for measure in self.measures if measure.experiment == experiment]

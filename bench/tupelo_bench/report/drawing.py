@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.harness.statistics import quantile
+from tupelo_bench.report.figure import Point
 from tupelo_bench.report.slim import slim
-from tupelo_bench.report.units import quantity, whole
+from tupelo_bench.report.units import quantity, scale, whole
 
 if TYPE_CHECKING:
     from tupelo_bench.report.figure import Figure, Series
@@ -25,12 +26,28 @@ COLOURS = (
     "#000000", "#7f7f7f", "#2ca02c", "#d62728", "#9467bd", "#c5b0d5", "#ff7f0e",
     "#1f77b4", "#bcbd22", "#8c564b", "#17becf", "#e377c2", "#98df8a", "#393b79",
 )  # fmt: skip
+REFERENCE = "#555555"
 MARKS = "osD^vP*X<>phdH"
+NEARLY_ALL = 0.999_999  # of a mean: a line down to there ends below every axis
 MARKS_SHARE, MARKS_ABOVE = 0.98, 1.2  # of single operations: what is above is shown at the end
 BARS_SPREAD = 10.0  # bars that differ by less than that begin at zero, and so can be compared
+FAR_BELOW, ROOM_BELOW = 10.0, 1.2  # how far a standard deviation makes a logarithmic axis longer
 NARROW = 2.0  # a logarithmic axis is not shorter than that
 LABELLED_DECADES = 3  # a longer axis has labels at powers of ten only
 NINES = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999)
+
+NOTE_WIDTH, NOTE_SIZE = 125, 7  # letters in a line of a caption, and how large they are
+# What an axis of x counts, beside the name of the parameter.
+X_UNITS = {
+    "workers": "workers [processes]",
+    "clients": "clients [processes]",
+    "size": "size [numbers that are sorted]",
+    "fill": "fill [tuples that are there]",
+    "bytes": "payload [bytes]",
+    "aged by": "workload that aged the space [operations]",
+    "operation": "operation [number in its process]",
+    "requests that were faster": "requests that were faster [%]",
+}
 
 TITLE_SHARE = 0.9  # of the width that is there has letters: they are not all as wide
 
@@ -84,10 +101,14 @@ def _drawn(figure: Figure, title: str) -> tuple[str, float]:
         axes.set_yscale("log")  # before anything is drawn: bars begin at its lower end
     {"bars": _bars, "lines": _lines, "marks": _marks}[figure.kind](axes, figure)
     shown = axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlabel(figure.x_label)
-    axes.set_ylabel(figure.y_label)
+    axes.set_xlabel(X_UNITS.get(figure.x_label, figure.x_label))
+    axes.set_ylabel(f"{figure.y_label} [{_units(figure)}]")
     if is_log:
+        _bottom(axes, figure)
         _log_scale(axes, figure.unit)
+    if figure.note:
+        caption = textwrap.fill(figure.note, NOTE_WIDTH)
+        canvas.supxlabel(caption, x=0.01, ha="left", fontsize=NOTE_SIZE, color="#444444")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     out = io.StringIO()
     canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
@@ -95,6 +116,31 @@ def _drawn(figure: Figure, title: str) -> tuple[str, float]:
     share = (canvas.bbox.x1 - box.x0) / box.width
     plt.close(canvas)
     return out.getvalue(), share
+
+
+def _units(figure: Figure) -> str:
+    """In what the ticks of y are: the unit of the least mark, and that of the greatest."""
+    every = [point.mean for series in figure.series for point in series.points] or [1.0]
+    ends = (scale(value, figure.unit)[1].strip() for value in (min(every), max(every)))
+    return " to ".join(dict.fromkeys(ends)) or "number"
+
+
+def _bottom(axes: Any, figure: Figure) -> None:
+    """Let no standard deviation that reaches zero make a logarithmic axis longer.
+
+    Its line then goes on to the lower edge.
+    """
+    if figure.kind == "bars":
+        return
+    ends = [
+        end
+        for series in figure.series
+        for point in series.points
+        for end in (point.mean, point.mean - (point.sd or 0.0))
+        if end > 0
+    ]
+    low = min(point.mean for series in figure.series for point in series.points)
+    axes.set_ylim(bottom=max(min(ends), low / FAR_BELOW) / ROOM_BELOW)
 
 
 def _colour(label: str, number: int) -> str:
@@ -159,23 +205,26 @@ def _bars(axes: Any, figure: Figure) -> None:
 
 def _lines(axes: Any, figure: Figure) -> None:
     for number, series in enumerate(figure.series):
-        points = sorted(series.points, key=lambda point: point.x)
+        # Where a cell was not measured there is no mark, and no line: NaN breaks it.
+        measured = {point.x: point for point in series.points}
+        every = measured if figure.x_scale == "nines" else figure.values
+        points = [measured.get(x, Point(x, math.nan, None)) for x in sorted(every)]
         ordered = replace(series, points=tuple(points))
         like = series.beside or series.label
         axes.errorbar(
             [point.x for point in points],
             [point.mean for point in points],
             yerr=_errors(ordered, log=figure.log_y),
-            marker=_mark(like, number),
+            marker="" if series.is_reference else _mark(like, number),
             markersize=4,
             markerfacecolor="none" if series.beside else None,
-            linestyle="--" if series.beside else "-",
+            linestyle=series.dashes if series.beside or series.is_reference else "-",
             linewidth=1.2,
             capsize=2,
             label=f"{series.label}, {series.detail}" if series.detail else series.label,
-            color=_colour(like, number),
+            color=REFERENCE if series.is_reference else _colour(like, number),
         )
-    values = sorted({point.x for series in figure.series for point in series.points})
+    values = sorted(figure.values)
     if figure.x_scale == "nines":
         axes.set_xscale("log")
         nines = [share for share in NINES if 1 / (1 - share) <= values[-1] * 1.01]
@@ -197,7 +246,10 @@ def _marks(axes: Any, figure: Figure) -> None:
         colour = _colour(series.label, number)
         near = [point for point in series.points if point.mean <= top]
         far = [point for point in series.points if point.mean > top]
-        label = f"{series.label} ({len(far)} above)" if far else series.label
+        label = series.label
+        if far:
+            farthest = quantity(max(point.mean for point in far), figure.unit, short=True)
+            label += f" ({len(far)} above, up to {farthest})"
         axes.plot(
             [point.x for point in near],
             [point.mean for point in near],
@@ -212,12 +264,12 @@ def _marks(axes: Any, figure: Figure) -> None:
 
 
 def _errors(series: Series, *, log: bool) -> list[list[float]] | None:
-    """Standard deviations; on a log scale the lower one stays above zero."""
+    """Standard deviations; on a logarithmic scale what would reach zero stays above it, unseen."""
     if all(point.sd is None for point in series.points):
         return None
     up = [point.sd or 0.0 for point in series.points]
     down = [
-        max(0.0, min(point.sd or 0.0, 0.9 * point.mean)) if log else (point.sd or 0.0)
+        max(0.0, min(point.sd or 0.0, NEARLY_ALL * point.mean)) if log else (point.sd or 0.0)
         for point in series.points
     ]
     return [down, up]

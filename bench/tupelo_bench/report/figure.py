@@ -29,7 +29,11 @@ class Series:
     label: str
     points: tuple[Point, ...]
     beside: str = ""
-    """The series that it is to be compared with: it is drawn in the same colour, with dashes."""
+    """The series that it is to be compared with: it is drawn in the same colour."""
+    dashes: Literal["--", ":", "-."] = "--"
+    """How its line is drawn where there is such a series."""
+    is_reference: bool = False
+    """Whether it is what could be at best, and was not measured."""
     detail: str = ""
     """What the legend says of it beside its label."""
 
@@ -55,15 +59,43 @@ class Figure:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to compare: fewer than two marks, or no line between any."""
-        if self.kind == "lines":
-            return len(self.values) < 2  # noqa: PLR2004
-        return sum(len(series.points) for series in self.series) < 2  # noqa: PLR2004
+        """Whether there is too little to compare: no line, or half of its marks missing."""
+        marks, cells = self.filled
+        if self.kind == "lines" and len(self.values) < 2:  # noqa: PLR2004
+            return True
+        return marks < 2 or (self.kind != "marks" and 2 * marks < cells)  # noqa: PLR2004
+
+    @property
+    def filled(self) -> tuple[int, int]:
+        """How many marks there are, and how many there would be if each series had all."""
+        measured = [series for series in self.series if not series.is_reference]
+        marks = sum(len(series.points) for series in measured)
+        return marks, len(measured) * len(self.values)
 
     @property
     def values(self) -> tuple[Any, ...]:
         """Where on the axis of x there are marks."""
-        return tuple(dict.fromkeys(point.x for series in self.series for point in series.points))
+        measured = [series for series in self.series if not series.is_reference]
+        return tuple(dict.fromkeys(point.x for series in measured for point in series.points))
+
+
+def with_beside(
+    figure: Figure, other: Figure, words: str, dashes: Literal["--", ":", "-."] = "--"
+) -> Figure:
+    """The figure with the series of another one, each beside that of the same system.
+
+    A system that is in the other one alone is left out: it would stand beside nothing. The note
+    says in `words` what the other lines are.
+    """
+    present = [series.label for series in figure.series]
+    added = tuple(
+        replace(series, label=f"{series.label}, {words}", beside=series.label, dashes=dashes)
+        for series in other.series
+        if series.label in present
+    )
+    drawn = {"--": "dashed", ":": "dotted", "-.": "dashes and dots"}[dashes]
+    note = "; ".join(part for part in (figure.note, f"{drawn}: {words}" if added else "") if part)
+    return replace(figure, series=(*figure.series, *added), note=note)
 
 
 def bars(

@@ -66,7 +66,7 @@ def write(run: Run, experiments: tuple[Experiment, ...], folder: Path) -> list[P
                     path = figures / f"{figure.name}.svg"
                     path.write_text(drawing.svg(figure) + "\n", encoding="utf-8")
                     written.append(path)
-                    drawn.append((figure.title, f"figures/{path.name}", figure.note))
+                    drawn.append((figure.title, f"figures/{path.name}"))
     written += [folder / "README.md", folder / "report.html"]
     written[-2].write_text(markdown(run, experiments, drawn), encoding="utf-8")
     written[-1].write_text(page(run, experiments), encoding="utf-8")

@@ -45,7 +45,6 @@ td.theirs { color: #555; background: #f6f6f6; }
 figure { margin: 1rem 0; display: inline-block; width: 36rem; max-width: 100%;
   vertical-align: top; }
 figure svg { width: 100%; height: auto; }
-figcaption { font-size: .82rem; color: #555; }
 details { margin: .8rem 0; }
 summary { cursor: pointer; }
 nav a { margin-right: 1rem; }
@@ -69,6 +68,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         "<h1>Tupelo beside others</h1>",
         f'<p class="small">{about}</p>',
         f'<nav>{links}<a href="#words">words</a></nav>',
+        *(f"<p><b>To know before reading:</b> {escape(caveat)}</p>" for caveat in run.caveats),
         _machine(run),
         _repeats(run),
         _targets(run),
@@ -140,10 +140,8 @@ def _experiment(run: Run, experiment: Experiment) -> str:
         parts.append(f"<p><b>No figures:</b> {escape(lacking)}</p>")
     else:
         parts.append(f'<p class="small">{escape(HOW_DRAWN)}</p>')
-        for figure in experiment.figures(run):
-            if not figure.empty:
-                note = f"<figcaption>{escape(figure.note)}</figcaption>" if figure.note else ""
-                parts.append(f"<figure>{drawing.svg(figure)}{note}</figure>")
+        drawn = [figure for figure in experiment.figures(run) if not figure.empty]
+        parts += [f"<figure>{drawing.svg(figure)}</figure>" for figure in drawn]
     lost = undrawn(run, [experiment])
     if lost.rows:
         parts.append(f"<h3>{lost.title}</h3>{_html_table(lost.heads, lost.rows, words=True)}")

@@ -49,9 +49,9 @@ after the other, so what the machine does slowly is the same for all of them.
 
 
 def markdown(
-    run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str, str]]
+    run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str]]
 ) -> str:
-    """The page; `figures` are those that were drawn: title, file, and what is to be known."""
+    """The page; `figures` are those that were drawn: title and file."""
     parts = [HEAD, *_run(run), SIGNS]
     verdicts = targets(run)
     if verdicts.rows and not run.quick:
@@ -67,8 +67,7 @@ def markdown(
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
     parts += ["## Figures", HOW_DRAWN]
-    for title, file, note in figures:
-        parts += [f"![{title}]({file})", *([note] if note else [])]
+    parts += [f"![{title}]({file})" for title, file in figures]
     parts += _undrawn(run, experiments)
     parts += ["## Not measured", _not_measured(run), *_absent(run)]
     parts += ["## How each is driven", _driven(run), *_bridges(run)]
@@ -93,6 +92,9 @@ def _run(run: Run) -> Iterator[str]:
     virtual = ", virtual" if machine["virtual"] else ""
     if run.quick:
         yield "**A quick run: no figure here is a result.**"
+    if run.caveats:
+        yield "**To know before reading:**"
+        yield "\n".join(f"- {caveat}" for caveat in run.caveats)
     versions = ", ".join(f"{name} {v}" for name, v in sorted(run.versions.items()) if v)
     yield (
         f"`{' '.join(run.command)}`, begun {run.begin}, {run.duration_s / 60:.0f} minutes, seed"

@@ -35,10 +35,13 @@ def _why(run: Run, figure: Figure) -> str:
     cells = Counter(remark.why for remark in remarks if remark.parameters)
     whole = dict.fromkeys(f"{r.backend} {r.why}" for r in remarks if not r.parameters)
     parts = [f"{count} cells {why}" for why, count in cells.most_common()]
-    if sum(len(series.points) for series in figure.series) == 1:
+    marks, wanted = figure.filled
+    if marks == 1:
         parts.insert(0, "one mark only")
-    elif figure.values:
+    elif len(figure.values) == 1:
         parts.insert(0, f"{figure.x_label} {figure.values[0]} only")
+    elif marks:
+        parts.insert(0, f"{marks} of {wanted} marks")
     return "; ".join([*parts, *whole]) or "not measured"
 
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 HOW_DRAWN = (
     "Bars and marks are means, the lines on them standard deviations of all samples; those that"
-    " would reach zero on a logarithmic axis end at a tenth of the mean. In latency under load a"
-    " line ends where one request is all that was slower, and the rate stands behind the name."
+    " would reach zero on a logarithmic axis go on to its lower edge. A line ends where a cell was"
+    " not measured. A figure with fewer than half of its marks is not drawn. In latency under"
+    " load a line ends where one request is all that was slower; the rate stands behind the name."
 )
 EVERYWHERE = (
     ("cell", "an experiment with certain parameters, on one system: a row of `run.csv`"),
@@ -43,11 +44,15 @@ OF_EXPERIMENTS = {
         (
             "reading",
             (
-                "getting tuples, also by removing them; in the password search and sorting the"
-                " master's takes are local reading, in the others they are not timed"
+                "getting tuples, also by removing them, within a program; by a key: of those that"
+                " are known to be there, after it"
             ),
         ),
-        ("withdrawing", "removing what was put for oneself, or searched for"),
+        ("withdrawing", "removing what is in the own space"),
+        ("handing out", "what the master puts for each worker at the beginning, and their takes"),
+        ("collecting", "the master's takes of the results, in the password search and sorting"),
+        ("as listed", "the program of the paper, with partial rows that are taken and put back"),
+        ("summed locally", "a variant without these, whose workers make their rows themselves"),
         ("search", "from when a worker begins to look for a tuple to when it has it"),
         (
             "search median",

@@ -8,12 +8,14 @@ Computation: Practice and Experience 30(8), 2018.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.experiments.base import OURS, Experiment
 from tupelo_bench.experiments.cases import (
     matrix_blocks,
     matrix_rows,
+    matrix_summed,
     ocean,
     password,
     skeleton,
@@ -39,7 +41,8 @@ FIRST: dict[str, tuple[int, ...]] = {
     "password": (10_000, 100_000, 1_000_000),
     "sorting": (1_000_000, 10_000_000),
     "ocean": (600, 1_200),
-    "matrix rows": (100,),
+    "matrix rows": (100, 50),
+    matrix_summed.CASE: (),  # in no figure of the paper
     "matrix blocks": (100,),
 }
 EDGES = (1, 5, 15)  # workers: in the ocean model it is five at least
@@ -77,7 +80,8 @@ class Cases(Experiment):
             *password_jobs(quick=quick),
             *sorting_jobs(quick=quick),
             *ocean_jobs(quick=quick, ours=ours),
-            *matrix_row_jobs(quick=quick),
+            *matrix_row_jobs(quick=quick, ours=ours),
+            *matrix_summed_jobs(quick=quick),
             *matrix_block_jobs(quick=quick),
             *(visit_jobs() if ours else ()),
         ]
@@ -187,31 +191,46 @@ def ocean_jobs(*, quick: bool, ours: bool) -> Iterator[Job]:
                     once,
                     ocean.SCHEMA,
                     parameters,
-                    8 * size * size,
+                    16 * size * size,  # what is handed out, and what comes back
                 )
 
 
-def matrix_row_jobs(*, quick: bool) -> Iterator[Job]:
-    """Matrix multiplication by rows."""
-    for size in (12,) if quick else (50, 100):
-        for rows in ("uniform", "B-1"):
-            for workers in worker_counts(quick=quick):
+def matrix_row_jobs(*, quick: bool, ours: bool) -> Iterator[Job]:
+    """Matrix multiplication by rows; the orders of search beside round robin are ours to show."""
+    each = product(
+        (12,) if quick else (50, 100),
+        ("uniform", "B-1"),
+        worker_counts(quick=quick),
+        visits.ORDERS if ours else visits.ORDERS[:1],
+    )
+    for size, rows, workers, order in each:
 
-                def once(
-                    stage: Stage, size: int = size, workers: int = workers, rows: str = rows
-                ) -> None:
-                    plan = matrix_rows.Plan(size, workers, rows == "B-1", stage.seed)
-                    matrix_rows.once(stage, plan)
+        def once(
+            stage: Stage,
+            size: int = size,
+            rows: str = rows,
+            workers: int = workers,
+            order: VisitOrder = order,
+        ) -> None:
+            plan = matrix_rows.Plan(size, workers, rows == "B-1", stage.seed, order)
+            matrix_rows.once(stage, plan)
 
-                parameters = {"size": size, "rows": rows, "workers": workers}
-                payload = 24 * size * size
-                yield job(
-                    "matrix rows",
-                    once,
-                    matrix_rows.SCHEMA,
-                    parameters,
-                    payload,
-                )
+        parameters = {"size": size, "rows": rows, "search": order, "workers": workers}
+        payload = 40 * size * size + 2 * size * TUPLE_BYTES
+        yield job("matrix rows", once, matrix_rows.SCHEMA, parameters, payload)
+
+
+def matrix_summed_jobs(*, quick: bool) -> Iterator[Job]:
+    """The variant of it in which a worker adds up its rows by itself."""
+    sizes, spreads = ((12,), ("uniform",)) if quick else ((50, 100), ("uniform", "B-1"))
+    for size, rows, workers in product(sizes, spreads, worker_counts(quick=quick)):
+
+        def once(stage: Stage, size: int = size, rows: str = rows, workers: int = workers) -> None:
+            plan = matrix_rows.Plan(size, workers, rows == "B-1", stage.seed)
+            matrix_summed.once(stage, plan)
+
+        parameters = {"size": size, "rows": rows, "workers": workers}
+        yield job(matrix_summed.CASE, once, matrix_summed.SCHEMA, parameters, 24 * size * size)
 
 
 def matrix_block_jobs(*, quick: bool) -> Iterator[Job]:

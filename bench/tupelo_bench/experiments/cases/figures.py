@@ -6,21 +6,22 @@ one host. They differ in how each is reached, which the page says ("How each is 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from tupelo_bench.experiments.base import OURS
+from tupelo_bench.experiments.cases import matrix_summed
+from tupelo_bench.experiments.cases.matrix_rows import EACH_SIZE, EACH_WORKERS
 from tupelo_bench.experiments.cases.skeleton import (
-    EACH_MAX,
-    LOCAL_READING,
-    LOCAL_WITHDRAWING,
+    KEYED_READING,
+    KEYED_WITHDRAWING,
     LOCAL_WRITING,
     REMOTE_READING,
     SEARCH,
     TOTAL,
     VISITED,
 )
-from tupelo_bench.report.figure import Figure, lines, marks
+from tupelo_bench.report.figure import Figure, lines, marks, with_beside
 from tupelo_bench.report.printed import Printed
 from tupelo_bench.report.tables import mean_of, span
 from tupelo_bench.report.units import digits, scale, whole
@@ -28,92 +29,125 @@ from tupelo_bench.report.units import digits, scale, whole
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Measure, Run
 
-# (number in the paper, metric, case, what else is fixed), by the largest or the second size.
-BY_WORKERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("6", TOTAL, {"case": "password", "key": "second", "size": 100_000}),
-    ("7", TOTAL, {"case": "password", "key": "second", "size": 1_000_000}),
-    ("8", LOCAL_WRITING, {"case": "password", "key": "second", "size": 1_000_000}),
-    ("9, reading", LOCAL_READING, {"case": "password", "key": "second", "size": 1_000_000}),
-    ("9, withdrawing", LOCAL_WITHDRAWING, {"case": "password", "key": "second", "size": 1_000_000}),
-    ("10", SEARCH, {"case": "password", "key": "second", "size": 1_000_000}),
-    ("", TOTAL, {"case": "password", "key": "first", "size": 100_000}),
-    ("11", TOTAL, {"case": "sorting", "size": 1_000_000}),
-    ("12", TOTAL, {"case": "sorting", "size": 10_000_000}),
-    ("13", REMOTE_READING, {"case": "sorting", "size": 10_000_000}),
-    ("14", LOCAL_WRITING, {"case": "sorting", "size": 10_000_000}),
-    ("15", VISITED, {"case": "ocean", "search": "round robin", "size": 1_200}),
-    (
-        "15, by success factor",
-        VISITED,
-        {"case": "ocean", "search": "success factor", "size": 1_200},
-    ),
-    ("16", TOTAL, {"case": "ocean", "search": "round robin", "size": 600}),
-    ("17", TOTAL, {"case": "ocean", "search": "round robin", "size": 1_200}),
-    ("18", REMOTE_READING, {"case": "ocean", "search": "round robin", "size": 1_200}),
-    ("19", TOTAL, {"case": "matrix rows", "rows": "uniform", "size": 100}),
-    ("19, B-1", TOTAL, {"case": "matrix rows", "rows": "B-1", "size": 100}),
-    ("20", VISITED, {"case": "matrix rows", "rows": "uniform", "size": 100}),
-    ("20, B-1", VISITED, {"case": "matrix rows", "rows": "B-1", "size": 100}),
-    ("21", SEARCH, {"case": "matrix rows", "rows": "uniform", "size": 100}),
-    ("22", REMOTE_READING, {"case": "matrix rows", "rows": "uniform", "size": 100}),
-    ("25", TOTAL, {"case": "matrix blocks", "block": 10, "size": 100}),
-    ("26", TOTAL, {"case": "matrix blocks", "block": 5, "size": 100}),
-)
+
+@dataclass(frozen=True)
+class Beside:
+    """What a figure has in the same picture, of the same systems."""
+
+    words: str
+    changes: dict[str, Any]
+    """What of its cells is another."""
+    metric: str = ""
+    """Its own; empty for that of the figure."""
+    dashes: Literal["--", ":", "-."] = "--"
+
+
+@dataclass(frozen=True)
+class ByWorkers:
+    """A figure over the numbers of workers."""
+
+    number: str
+    """In the paper; empty for one that the paper does not have."""
+    metric: str
+    fixed: dict[str, Any]
+    beside: tuple[Beside, ...] = ()
+    words: str = ""
+    """What is to be known of it."""
+
+
+PASSWORD = {"case": "password", "key": "second", "size": 1_000_000}
+FEWER_PASSWORDS = {**PASSWORD, "size": 100_000}
+SORTING = {"case": "sorting", "size": 10_000_000}
+OCEAN = {"case": "ocean", "search": "round robin", "size": 1_200}
+LEARNED = {"search": "success factor"}
+ROWS = {"case": "matrix rows", "rows": "uniform", "search": "round robin", "size": 100}
+B_1 = Beside("B-1", {"rows": "B-1"})
+SUMMED = {"case": matrix_summed.CASE, "rows": "uniform", "size": 100}
+BLOCKS = {"case": "matrix blocks", "block": 10, "size": 100}
+BY_ROWS = Beside("by rows, uniform", {**ROWS, "block": None})
+BY_WORKERS = (
+    ByWorkers("6", TOTAL, FEWER_PASSWORDS, (Beside("key first", {"key": "first"}),),
+              "the key first, as TUPLEWARE(H) needs it"),
+    ByWorkers("7", TOTAL, PASSWORD),
+    ByWorkers("8", LOCAL_WRITING, PASSWORD),
+    ByWorkers("9", KEYED_READING, PASSWORD, (Beside("withdrawing", {}, KEYED_WITHDRAWING),),
+              "by the same templates, after the index was built"),
+    ByWorkers("10", SEARCH, PASSWORD),
+    ByWorkers("11", TOTAL, {**SORTING, "size": 1_000_000}),
+    ByWorkers("12", TOTAL, SORTING),
+    ByWorkers("13", REMOTE_READING, SORTING),
+    ByWorkers("14", LOCAL_WRITING, SORTING),
+    ByWorkers("15", VISITED, OCEAN, (Beside("by success factor", LEARNED),)),
+    ByWorkers("16", TOTAL, {**OCEAN, "size": 600}),
+    ByWorkers("17", TOTAL, OCEAN),
+    ByWorkers("18", REMOTE_READING, OCEAN),
+    ByWorkers("19", TOTAL, ROWS, (B_1,)),
+    ByWorkers("20", VISITED, ROWS, (
+        B_1,
+        Beside("by success factor", LEARNED, dashes=":"),
+        Beside("B-1 by success factor", {**LEARNED, "rows": "B-1"}, dashes="-."),
+    )),
+    ByWorkers("21", SEARCH, ROWS, (B_1,)),
+    ByWorkers("22", REMOTE_READING, ROWS, (B_1,)),
+    ByWorkers("", TOTAL, SUMMED, (B_1,), "Not the paper's program: it has no partial rows"),
+    ByWorkers("25", TOTAL, BLOCKS, (BY_ROWS,)),
+    ByWorkers("25", TOTAL, {**BLOCKS, "block": 5}, (BY_ROWS,)),
+    ByWorkers("26", REMOTE_READING, BLOCKS, (BY_ROWS,)),
+    ByWorkers("26", REMOTE_READING, {**BLOCKS, "block": 5}, (BY_ROWS,)),
+)  # fmt: skip
+# The searches one by one: of Tupelo, and of the first of these that was measured.
+EACH_SEARCH = ("javaspaces", "redis", "postgres", "sqlite", "rinda", "mp-manager")
 
 # Sizes of a quick run, where only one is measured.
 QUICK_SIZES = {"password": 500, "sorting": 20_000, "ocean": 60, "matrix rows": 12}
-QUICK_SIZES["matrix blocks"] = 20
+QUICK_SIZES |= {"matrix blocks": 20, matrix_summed.CASE: 12}
 
 
 def figures(run: Run) -> list[Figure]:
     """All figures that can be drawn."""
-    found = []
-    drawn = set()
-    for number, metric, fixed in BY_WORKERS:
-        wanted = dict(fixed)
-        if run.quick:
-            wanted["size"] = QUICK_SIZES[wanted["case"]]
-        title = f"{described(wanted)}: {metric}"
-        if title in drawn:  # two sizes of the paper are one size of a quick run
-            continue
-        drawn.add(title)
-        figure, _, part = number.partition(", ")
-        note = f"Figure {figure} of the paper" if figure else "As figure 6, TUPLEWARE(H)"
-        note += f", {part}" if part else ""
-        blocks = lines(run, "cases", metric, "workers", fixed=wanted, title=title, note=note)
-        found.append(beside_rows(run, blocks) if wanted["case"] == "matrix blocks" else blocks)
-    for number, rows in (("23", "uniform"), ("24", "B-1")):
-        size = QUICK_SIZES["matrix rows"] if run.quick else 100
-        workers = 2 if run.quick else 5
-        fixed = {"case": "matrix rows", "rows": rows, "size": size, "workers": workers}
-        found.append(
-            marks(
-                run,
-                "cases",
-                f"{SEARCH}, worker ",
-                fixed={**fixed, "backend": OURS},
-                title=f"{described(fixed)}: each search of {workers} workers, {OURS}",
-                note=(
-                    f"Figure {number} of the paper; the first {EACH_MAX} searches of each worker,"
-                    f" of {OURS} only, in one repeat"
-                ),
-            )
+    found: dict[str, Figure] = {}
+    for each in BY_WORKERS:
+        figure = by_workers(run, each)
+        found.setdefault(figure.title, figure)  # two sizes of the paper are one of a quick run
+    return [*found.values(), *each_search(run)]
+
+
+def by_workers(run: Run, wanted: ByWorkers) -> Figure:
+    """A figure, with what stands beside in the same picture."""
+    fixed = of_this_run(run, wanted.fixed)
+    of_paper = f"Figure {wanted.number} of the paper" if wanted.number else ""
+    note = "; ".join(part for part in (of_paper, wanted.words) if part)
+    title = f"{described(fixed)}: {wanted.metric}"
+    figure = lines(run, "cases", wanted.metric, "workers", fixed=fixed, title=title, note=note)
+    for each in wanted.beside:
+        changed = of_this_run(run, {**wanted.fixed, **each.changes})
+        if changed["size"] != fixed["size"]:
+            continue  # of a quick run, whose cases have sizes of their own
+        metric = each.metric or wanted.metric
+        other = lines(run, "cases", metric, "workers", fixed=changed, title="")
+        figure = with_beside(figure, other, each.words, each.dashes)
+    return figure
+
+
+def of_this_run(run: Run, fixed: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a figure, of the size that this run has."""
+    return {**fixed, "size": QUICK_SIZES[fixed["case"]]} if run.quick else fixed
+
+
+def each_search(run: Run) -> list[Figure]:
+    """All searches of the workers, of Tupelo and of one peer."""
+    workers = 2 if run.quick else EACH_WORKERS
+    fixed = {**of_this_run(run, {**ROWS, "size": EACH_SIZE}), "workers": workers}
+    first = f"{SEARCH}, worker 0"
+    peer = next((p for p in EACH_SEARCH if run.find_one("cases", first, p, **fixed)), "redis")
+    return [
+        marks(
+            run, "cases", f"{SEARCH}, worker ", fixed={**fixed, "backend": backend},
+            title=f"{described(fixed)}: each search of {workers} workers, {backend}",
+            note=f"Figure {number} of the paper; all searches of one repeat",
         )
-    return found
-
-
-def beside_rows(run: Run, blocks: Figure) -> Figure:
-    """A multiplication by blocks beside the same by rows, of whomever both were measured."""
-    fixed = {"case": "matrix rows", "rows": "uniform", "size": blocks.fixed["size"]}
-    rows = lines(run, "cases", TOTAL, "workers", fixed=fixed, title="")
-    present = [series.label for series in blocks.series]
-    others = (
-        replace(series, label=f"{series.label}, rows", beside=series.label)
-        for series in rows.series
-        if series.label in present
-    )
-    note = f"{blocks.note}; dashed: by rows, uniform"
-    return replace(blocks, series=(*blocks.series, *others), note=note)
+        for number, backend in (("23", OURS), ("24", peer))
+    ]  # fmt: skip
 
 
 def described(fixed: dict[str, Any]) -> str:
@@ -123,9 +157,12 @@ def described(fixed: dict[str, Any]) -> str:
         "password": lambda: f"Password search among {size} pairs, key {fixed['key']}",
         "sorting": lambda: f"Sorting of {size} numbers",
         "ocean": lambda: f"Ocean model, {size} x {size}, {fixed['search']}",
-        "matrix rows": lambda: f"Matrix {size} x {size} by rows, {fixed['rows']}",
+        "matrix rows": lambda: f"Matrix {size} x {size} by rows, as listed, {fixed['rows']}",
+        matrix_summed.CASE: lambda: (
+            f"Matrix {size} x {size} by rows, summed locally, {fixed['rows']}"
+        ),
         "matrix blocks": lambda: (
-            f"Matrix {size} x {size} by blocks of {fixed['block']} x {fixed['block']} and by rows"
+            f"Matrix {size} x {size} by blocks of {fixed['block']} x {fixed['block']}"
         ),
     }[fixed["case"]]()
 
@@ -135,17 +172,17 @@ def printed(run: Run) -> list[Printed]:
     heads = ("", "GigaSpaces, one host", "Docker", "network", OURS, "redis")
     rows = [
         ("sorting 10^7, remote reading", "60.0817 ms", "12.4407 ms", "12.2382 ms",
-         *ours(run, REMOTE_READING, case="sorting", size=10_000_000)),
+         *ours(run, REMOTE_READING, **SORTING)),
         ("sorting 10^7, total", "25 701 ms", "28 773 ms", "11 112 ms",
-         *ours(run, TOTAL, case="sorting", size=10_000_000)),
-        ("matrix 100, remote reading", "0.0223 ms", "2.867 ms", "1.3340 ms",
-         *ours(run, REMOTE_READING, case="matrix rows", rows="uniform", size=100)),
-        ("matrix 100, total", "1 577 ms", "19 641 ms", "13 918 ms",
-         *ours(run, TOTAL, case="matrix rows", rows="uniform", size=100)),
+         *ours(run, TOTAL, **SORTING)),
+        ("matrix 100 by rows, remote reading", "0.0223 ms", "2.867 ms", "1.3340 ms",
+         *ours(run, REMOTE_READING, **ROWS)),
+        ("matrix 100 by rows, total", "1 577 ms", "19 641 ms", "13 918 ms",
+         *ours(run, TOTAL, **ROWS)),
     ]  # fmt: skip
     ocean = [
         ("ocean 1 200, remote reading", "0.0188 - 0.0597 ms", "2.0341 - 3.0108 ms", "> 190 ms",
-         *over_workers(run, REMOTE_READING, case="ocean", search="round robin", size=1_200)),
+         *over_workers(run, REMOTE_READING, **OCEAN)),
     ]  # fmt: skip
     others = ("", "GigaSpaces", "MozartSpaces", "Tupleware, Klaim", OURS, "redis")
     return [

@@ -1,10 +1,12 @@
 """Ocean model: a grid in vertical panels, one per worker, which exchange borders at each step.
 
+    ("hand out", worker, data)                        the panels at the beginning
     ("oceanModel", "border", name, iteration, data)
+    ("panel", worker, data)                           the panels at the end
 
-A worker puts its borders into its own space and looks for those of its neighbours in all spaces,
-its own first. Without the iteration in the tuple, a fast worker's border of the next step could be
-taken for this one's; the name says from whom it is, and to whom.
+The master hands out the panels. A worker puts its borders into its own space and looks for those of
+its neighbours in all spaces, its own first. Without the iteration in the tuple, a fast worker's
+border of the next step could be taken for this one's; the name says from whom it is, and to whom.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from tupelo_bench.backends.base import Backend, Schema, Shape
 from tupelo_bench.experiments.cases.skeleton import (
     END,
+    HANDING_OUT,
     MASTER,
     Searcher,
     Worker,
     begin_together,
     note,
     run_warm,
+    take_timed,
     total_s,
     warm,
 )
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.workers import Bench
 
 DTYPE = "f8"
-SCHEMA = Schema((Shape("oceanModel", 5, (2, 3)), Shape("panel", 3)))
+SCHEMA = Schema((Shape("hand out", 3, (1,)), Shape("oceanModel", 5, (2, 3)), Shape("panel", 3)))
 
 
 @dataclass(frozen=True)
@@ -74,19 +78,26 @@ def once(stage: Stage, plan: Plan) -> None:
 
 
 def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
-    """Collect the panels, and compare them bit by bit with a sequential run."""
+    """Hand out the panels, collect them, and compare them bit by bit with a sequential run."""
     import numpy as np
 
     space = backend.open(MASTER)
+    expected = plan.grid()
+    handed_out = [
+        ("hand out", number, backend.array(np.ascontiguousarray(expected[:, plan.columns(number)])))
+        for number in range(plan.workers)
+    ]
     warm(warm_up, space)
     begin_together(bench)
+    with bench.profiler.time(HANDING_OUT, len(handed_out)):
+        for panel in handed_out:
+            space.put(*panel)
     panels = {}
     for _ in range(plan.workers):
         _, number, data = space.take("panel", int, backend.array_kind())
         panels[number] = backend.numbers(data, DTYPE).reshape(plan.size, -1)
     grid = np.concatenate([panels[number] for number in sorted(panels)], axis=1)
     bench.profiler.moment(END)
-    expected = plan.grid()
     for _ in range(plan.iterations):
         expected = step(expected)
     if expected.tobytes() != grid.tobytes():
@@ -101,12 +112,13 @@ def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
 
     me = Worker.open(bench, backend, plan.workers)
     searcher = Searcher(me, plan.order)
-    columns = plan.columns(me.number)
-    panel = plan.grid()[:, columns]
     neighbours = [each for each in (me.number - 1, me.number + 1) if 0 <= each < plan.workers]
     template = backend.array_kind()
     me.warm(warm_up)
     begin_together(bench)
+    handed_out = ("hand out", me.number, template)
+    data = take_timed(bench.profiler, HANDING_OUT, me.master, handed_out)[2]
+    panel = backend.numbers(data, DTYPE).reshape(plan.size, -1)
     for iteration in range(plan.iterations):
         me.put_local(
             [

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.base import Backend, Schema, Shape
 from tupelo_bench.experiments.cases.skeleton import (
+    COLLECTING,
     END,
-    LOCAL_READING,
-    LOCAL_WITHDRAWING,
+    KEYED_READING,
+    KEYED_WITHDRAWING,
     LOCAL_WRITING,
     MASTER,
     Searcher,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.workers import Bench
 
 SEARCHES = 100
-WITHDRAWN = 1_000  # tuples that each worker takes out of its own space, after the searches
+# Tuples that each worker reads and takes from its own space after the searches; and at a time.
+WITHDRAWN, WITHDRAWN_AT_A_TIME = 1_000, 100
 NUMBERS = 10_000_000  # passwords are numbers of seven digits
 STEP = 7_654_321  # has no factor in common with NUMBERS: so no password comes twice
 PAIR_BYTES = 40
@@ -112,7 +114,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
         for digest in wanted:
             space.put("search_task", digest, "not_processed")
     found = [
-        take_timed(bench.profiler, LOCAL_READING, space, ("found_value", str, str)) for _ in wanted
+        take_timed(bench.profiler, COLLECTING, space, ("found_value", str, str)) for _ in wanted
     ]
     bench.profiler.moment(END)
     for _ in range(plan.workers):
@@ -142,11 +144,27 @@ def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
         me.put_remote("found_value", digest, found[2])
     # Nobody may take from a space in which others still search.
     bench.start.wait()
-    withdrawn = tuples[:WITHDRAWN]
-    take = me.own.take
-    with bench.profiler.time(LOCAL_WITHDRAWING, len(withdrawn)):
-        taken = [take(*entry) for entry in withdrawn]
-    if [tuple(fields) for fields in taken] != withdrawn:
-        message = f"{len(withdrawn)} tuples were withdrawn by name, and others came"
-        raise WrongResultError(message)
+    for begin in range(0, min(WITHDRAWN, len(tuples)), WITHDRAWN_AT_A_TIME):
+        read_and_withdraw(me, plan, tuples[begin : begin + WITHDRAWN_AT_A_TIME])
     me.close()
+
+
+def read_and_withdraw(me: Worker, plan: Plan, wanted: list[tuple[str, str, str]]) -> None:
+    """Read tuples of the own space, then take them, by the same templates.
+
+    An untimed read of each comes first. It builds the index where that is not yet done, so both
+    operations find the index and the tuples in the same state.
+    """
+    key_at = 0 if plan.key_first else 1
+    templates = [plan.entry(entry[key_at], str) for entry in wanted]
+    read, take = me.own.read, me.own.take
+    profiler = me.bench.profiler
+    found = [[read(*template) for template in templates]]
+    with profiler.time(KEYED_READING, len(templates)):
+        found.append([read(*template) for template in templates])
+    with profiler.time(KEYED_WITHDRAWING, len(templates)):
+        found.append([take(*template) for template in templates])
+    for each in found:
+        if [tuple(fields) for fields in each] != wanted:
+            message = f"{len(wanted)} tuples were read and withdrawn by a key, and others came"
+            raise WrongResultError(message)

@@ -10,7 +10,7 @@ it waits for others is not that of a read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,11 @@ LOCAL_READING = "local reading"
 LOCAL_WITHDRAWING = "local withdrawing"
 REMOTE_WRITING = "remote writing"
 REMOTE_READING = "remote reading"
+HANDING_OUT = "handing out"
+COLLECTING = "collecting"
+KEYED_READING = "local reading by a key"
+KEYED_WITHDRAWING = "local withdrawing by a key"
+IMBALANCE = "slowest worker's search time, against the mean"
 SEARCH = "search"
 SEARCH_MEDIAN = "search median"
 TOTAL = "total"
@@ -43,14 +48,16 @@ OPERATIONS = (
     LOCAL_WITHDRAWING,
     REMOTE_WRITING,
     REMOTE_READING,
+    HANDING_OUT,
+    COLLECTING,
 )
+AFTER_THE_TOTAL = (KEYED_READING, KEYED_WITHDRAWING)
 LOCAL_HIT = "a read of the own space that finds"
 REMOTE_HIT = "a read of another's space that finds"
 BEGIN, END = "begin", "end"
 WARM = Shape("warm", 2)
 """What is put and taken before the clock runs; without a key, since not all peers have any."""
 WARM_UP = 100  # operations, where time is short
-EACH_MAX = 100  # searches of a worker that are recorded one by one
 
 
 def names(workers: int) -> tuple[str, ...]:
@@ -219,8 +226,7 @@ class Searcher:
         self._profiler.add(SEARCH, duration_ns)
         self._profiler.count(VISITED, visited)
         self._profiler.count(SEARCHES)
-        if len(self.each_ns) < EACH_MAX:
-            self.each_ns.append(duration_ns)
+        self.each_ns.append(duration_ns)
 
     def _learn(self, place: int) -> None:
         self._found[place] += 1
@@ -245,7 +251,7 @@ def total_s(profilers: Sequence[Profiler]) -> float:
 def note(stage: Stage, profilers: Sequence[Profiler], total_s: float) -> None:
     """Record the metrics of one repeat: the mean of each, over all processes."""
     together = merged(profilers)
-    for label in (*OPERATIONS, SEARCH, LOCAL_HIT, REMOTE_HIT):
+    for label in (*OPERATIONS, *AFTER_THE_TOTAL, SEARCH, LOCAL_HIT, REMOTE_HIT):
         track = together.tracks.get(label)
         if track is not None and (mean_s := track.mean_s) is not None:
             stage.note(label, "s", [mean_s])
@@ -255,11 +261,9 @@ def note(stage: Stage, profilers: Sequence[Profiler], total_s: float) -> None:
     searches = together.counts.get(SEARCHES)
     if searches:
         stage.note(VISITED, "", [together.counts[VISITED] / searches])
-    # Withdrawing comes when the total has ended.
-    spent_s = sum(
-        track.total_s
-        for label, track in together.tracks.items()
-        if label in OPERATIONS and label != LOCAL_WITHDRAWING
-    )
+    searching_s = [p.tracks[SEARCH].total_s for p in profilers if SEARCH in p.tracks]
+    if len(searching_s) > 1:
+        stage.note(IMBALANCE, "x", [max(searching_s) / mean(searching_s)])
+    spent_s = sum(track.total_s for label, track in together.tracks.items() if label in OPERATIONS)
     stage.note(COORDINATION, "", [spent_s / (total_s * len(profilers))])
     stage.note(TOTAL, "s", [total_s])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tupelo_bench.backends.base import Backend, Schema, Shape
 from tupelo_bench.experiments.cases.skeleton import (
-    LOCAL_READING,
+    COLLECTING,
     LOCAL_WRITING,
     MASTER,
     TOTAL,
@@ -68,7 +68,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
         space.put(*fields)
         bench.profiler.add(LOCAL_WRITING, perf_counter_ns() - begin)
     template = ("sorted_part", backend.array_kind())
-    back = [take_timed(bench.profiler, LOCAL_READING, space, template)[1] for _ in range(PARTS)]
+    back = [take_timed(bench.profiler, COLLECTING, space, template)[1] for _ in range(PARTS)]
     sorted_parts = [backend.numbers(part, DTYPE) for part in back]
     together = np.concatenate(sorted_parts)
     together.sort(kind="stable")  # which finds the sorted runs, and merges them

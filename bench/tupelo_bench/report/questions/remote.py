@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo_bench.experiments.cases.matrix_summed import CASE as SUMMED
 from tupelo_bench.experiments.cases.skeleton import LOCAL_HIT, REMOTE_HIT
 from tupelo_bench.harness.placement import PLACEMENTS
 from tupelo_bench.report.questions.grids import backends, text
@@ -13,7 +14,7 @@ from tupelo_bench.report.tables import Table
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run
 
-ROWS_CASE = {"case": "matrix rows", "rows": "uniform"}
+ROWS_CASE = {"case": SUMMED, "rows": "uniform"}
 
 
 def remote(run: Run) -> Question:
