@@ -8,7 +8,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from tupelo_bench.backends.registry import PEERS
-from tupelo_bench.experiments.settle import NOTE_OWN_WORK, Settle
+from tupelo_bench.experiments.settle import NOTE_RESPONSE, Settle
 from tupelo_bench.experiments.sort import Sort
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.record import Measure, Run
@@ -75,10 +75,10 @@ def test_the_labels_of_an_axis_of_decades_have_room_beside_each_other(values, la
     assert [text for text in re.findall(r">([^<>]+)</text>", drawn) if text in labels] == labels
 
 
-def test_what_is_of_different_work_is_called_so_below_its_figure():
+def test_the_response_time_of_clients_at_once_says_of_what_work_it_is():
     figures = Settle().figures(Run([], "", 1, quick=False, machine={}, versions={}))
-    noted = [figure.title for figure in figures if figure.note == NOTE_OWN_WORK]
-    assert noted == [f"{kind}, overlapping delays: response time" for kind in KINDS]
+    noted = [figure.title for figure in figures if NOTE_RESPONSE in figure.note]
+    assert noted == [f"{kind}, all at once: response time" for kind in KINDS]
 
 
 def test_a_line_ends_where_a_cell_was_not_measured():

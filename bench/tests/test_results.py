@@ -51,13 +51,13 @@ def test_a_quick_run_has_no_verdicts():
 def aging_run(response_s, throughput):
     """Eight clients in a new space and in an aged one; with the paper's delays in a new one."""
     cells = {
-        "overlapping": {"series": "overlapping", "entry": "Null", "clients": 8},
-        "aged": {"series": "aged", "entry": "Null", "clients": 8, "aged by": 3_000},
+        "all at once": {"series": "all at once", "entry": "Null", "clients": 8},
+        "aged": {"series": "all at once, aged", "entry": "Null", "clients": 8, "aged by": 3_000},
         "paper": {"series": "paper", "entry": "Null", "clients": 8},
     }
     found = [
-        ("overlapping", "response time", [1.0, 1.01, 1.02, 1.03]),
-        ("overlapping", "throughput", [100.0, 101.0, 102.0, 103.0]),
+        ("all at once", "response time", [1.0, 1.01, 1.02, 1.03]),
+        ("all at once", "throughput", [100.0, 101.0, 102.0, 103.0]),
         ("aged", "response time", response_s),
         ("aged", "throughput", throughput),
         ("aged", "aging", [0.5, 0.7]),
@@ -115,7 +115,9 @@ def test_a_figure_of_aged_spaces_begins_with_the_new_one():
     settle = next(e for e in EXPERIMENTS if e.name == "settle")
     run = aging_run([1.2], [90.0])
     (figure,) = [
-        f for f in settle.figures(run) if f.title == "Null, 8 clients, aged: response time"
+        f
+        for f in settle.figures(run)
+        if f.title == "Null, 8 clients, aged, all at once: response time"
     ]
     (series,) = figure.series
     assert [(point.x, point.mean) for point in series.points] == [
@@ -142,7 +144,7 @@ def test_a_renamed_table_still_answers_its_question_and_a_missing_one_is_said_al
     curve = ((2, 100.0, 1.0), (8, 90.0, 6.0))
     run = run_of()
     for clients, throughput, response_s in curve:
-        parameters = {"series": "overlapping", "entry": "Null", "clients": clients}
+        parameters = {"series": "all at once", "entry": "Null", "clients": clients}
         run.measures += [
             Measure("settle", "redis", parameters, "throughput", "operations/s", [throughput]),
             Measure("settle", "redis", parameters, "response time", "s", [response_s]),

@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -16,11 +17,18 @@ from tupelo_bench.backends.redis import Redis
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.backends.sqlite import SQLite
-from tupelo_bench.experiments.settle import CLIENTS, CLIENTS_AGED, Settle, job, phases
+from tupelo_bench.experiments.settle import (
+    CLIENTS_AGED,
+    CLIENTS_TOGETHER,
+    Settle,
+    job,
+    phases,
+    windows,
+)
 from tupelo_bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, age
-from tupelo_bench.experiments.settle.clients import check, check_whole, client, once
+from tupelo_bench.experiments.settle.clients import check, client
 from tupelo_bench.experiments.settle.knee import knee, knee_of
-from tupelo_bench.experiments.settle.load import LENGTHS, Asked, Length, Load, calibrate, rounds
+from tupelo_bench.experiments.settle.phases import check_whole
 from tupelo_bench.experiments.settle.plan import Part, Plan
 from tupelo_bench.experiments.workload import (
     ENTRIES,
@@ -70,13 +78,16 @@ class Pile:
 def test_what_is_compared_with_each_other_is_repeated_in_turns():
     turns = [j for j in Settle().jobs(Redis, Options()) if j.in_turns]
     cells = [(j.parameters["series"], j.parameters["clients"]) for j in turns]
-    overlapping = [("overlapping", n) for n in CLIENTS]
-    assert cells == [("paper", 8), *overlapping, ("paper aged", 8), ("aged", 8)]
+    together = [("all at once", n) for n in CLIENTS_TOGETHER]
+    assert cells == [("paper", 8), *together, ("paper aged", 8), ("all at once, aged", 8)]
     assert {j.parameters.get("aged by") for j in turns} == {None, PRINTED_WORKLOAD}
     words = {}
     for j in turns:
         words.setdefault(j.in_turns, set()).add(j.parameters["series"])
-    assert sorted(map(sorted, words.values())) == [["aged", "overlapping"], ["paper", "paper aged"]]
+    assert sorted(map(sorted, words.values())) == [
+        ["all at once", "all at once, aged"],
+        ["paper", "paper aged"],
+    ]
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():
@@ -105,7 +116,7 @@ def test_a_knee_of_few_points_or_of_the_last_one_alone_is_doubted():
 
 def test_the_report_says_what_a_knee_rests_on():
     def measure(metric, clients, value):
-        parameters = {"series": "overlapping", "entry": "Null", "clients": clients}
+        parameters = {"series": "all at once", "entry": "Null", "clients": clients}
         return Measure("settle", "redis", parameters, metric, "s", [value])
 
     curve = ((2, 100.0, 1.0), (8, 60.0, 6.0))
@@ -114,7 +125,7 @@ def test_the_report_says_what_a_knee_rests_on():
         run.measures += [
             measure("throughput", clients, throughput),
             measure("response time", clients, response_s),
-            measure("shortest phases of a client", clients, clients / 10),
+            measure("shortest window of a client", clients, clients / 10),
         ]
     knees = Settle().printed(run)[0]
     (row,) = knees.rows
@@ -282,170 +293,129 @@ class Written(Pile):
         self.verbs.append("wait")
 
 
-@pytest.mark.parametrize("warm_up", [0, 1])
-def test_a_space_is_aged_when_its_clients_are_warm_and_before_they_begin(warm_up):
+def test_a_space_is_aged_when_its_clients_are_warm_and_before_they_begin():
     aged, used = Written(), Written()
-    age(Bench(1, Profiler(), aged), aged, Workload((("write", ENTRIES["Null"]),)), warm_up > 0)
-    client(Bench(0, Profiler(), used), used, Part("Null", 1, 1, 0.0, 0.0, warm_up, aged=True))
-    warm = ["put", "take", "wait"] * warm_up
-    assert used.verbs == ["wait", *warm, "wait", "put", "take"]
-    assert aged.verbs == ["wait"] * (1 + warm_up) + ["put", "wait"]
+    age(Bench(1, Profiler(), aged), aged, Workload((("write", ENTRIES["Null"]),)), 0)
+    client(Bench(0, Profiler(), used), used, Part("Null", 1, 0.0, 0.0, 1, aged=True))
+    assert used.verbs == ["wait", "put", "take", "wait", "wait", "put", "take"]
+    assert aged.verbs == ["wait", "wait", "put", "wait"]
+
+
+def test_all_clients_and_whoever_ages_their_space_come_to_the_same_barriers():
+    aged, used = Written(), Written()
+    workload = Workload((("write", ENTRIES["Null"]),))
+    age(Bench(1, Profiler(), aged), aged, workload, windows.BARRIERS)
+    part = windows.WindowPart("Null", 60.0, 1, 60.0, 0, aged=True)
+    windows.client(Bench(0, Profiler(), used), used, part)
+    assert used.verbs.count("wait") == aged.verbs.count("wait") == 3 + windows.BARRIERS
+    # A window ends where the bound is reached, here with one object. As many more are put then.
+    warm = ["wait", "put", "take", "wait", "wait"]
+    assert used.verbs == [*warm, "wait", "put", "wait", "put", "wait", "take", "take", "wait"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_aged_run_with_a_warm_up_takes_all_that_was_put_and_cleans_the_rest(kind):
-    load = Load(kind, (2,), 1, objects=50, phase_s=0.001, together_s=0.001)
+def test_clients_that_are_active_at_once_take_all_that_they_put_and_clean_what_was_there(kind):
     workload = Workload((("write", ENTRIES["File"]),) * 3)
-    plan = Plan(kind, 2, quick=True, load=load, workload=workload)
+    plan = Plan(kind, 2, quick=True, workload=workload)
     with started(SQLite) as peer:
-        peer.create(job("aged", plan).schema, ("settle",), 1 << 20)
+        peer.create(job("all at once, aged", plan).schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
-        once(stage, plan)
+        windows.once(stage, plan)
         peer.drop()
     noted = {note.metric: note.samples for note in stage.noted}
     assert len(noted["response time"]) == 2
     assert min(*noted["aging"], *noted["cleaning"]) > 0
+    assert noted["shortest window of a client"][0] > 0
 
 
-def test_the_amount_of_work_is_found_once_for_all_cells_of_a_peer():
-    plans = [job.once.keywords["plan"] for job in Settle().jobs(SQLite, Options())]
-    overlapping = [plan for plan in plans if plan.load is not None]
-    assert {(plan.kind, plan.clients) for plan in overlapping} == set(product(KINDS, CLIENTS))
-    assert all(plan.load.kind == plan.kind for plan in overlapping)
-    assert len({id(plan.load) for plan in overlapping}) == len(KINDS)
-    with started(SQLite) as peer:
-        peer.create(Settle().jobs(SQLite, Options())[0].schema, ("settle",), 1 << 20)
-        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
-        load = Load("Null", (2,), 3, (Length(0.05, 0.05),))
-        load.find(stage)
-        found = (load.objects, load.phase_s)
-        load.lengths = (Length(10.0, 10.0),)
-        load.find(stage)
-        peer.drop()
-    assert found == (load.objects, load.phase_s)
+def test_all_systems_have_the_same_windows_and_the_same_numbers_of_clients():
+    """[SETTLE]: the load is what differs between the points of a curve, not between systems."""
+    cells = {}
+    for peer_type in (SharedSpace, SQLite, Redis, JavaSpaces):
+        for each in Settle().jobs(peer_type, Options()):
+            if each.parameters["series"] == "all at once":
+                plan = each.once.keywords["plan"]
+                part = windows.window_part(plan, peer_type())
+                cell = (plan.kind, plan.clients, part.length_s, part.objects_max)
+                cells.setdefault(peer_type, []).append(cell)
+    assert cells[SharedSpace] == cells[SQLite] == cells[Redis] == cells[JavaSpaces]
+    assert {length_s for _, _, length_s, _ in cells[Redis]} == {1.0}
+    counts = {clients for _, clients, *_ in cells[Redis]}
+    assert counts == set(CLIENTS_TOGETHER) == {1, 2, 4, 8, 14, 22}
 
 
-def test_the_phase_of_a_client_alone_is_measured_and_as_long_as_was_wanted():
-    with started(SQLite) as peer:
-        peer.create(Settle().jobs(SQLite, Options())[0].schema, ("settle",), 1 << 20)
-        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
-        load = Load("Null", (2,), 3, (Length(0.1, 0.1),))
-        capped = Load("Array", (2,), 3, (Length(0.1, 0.1),), quick=True)
-        load.find(stage)
-        capped.find(stage)
-        peer.drop()
-    assert load.objects > 200
-    assert load.phase_s >= 0.1
-    assert capped.objects == capped.objects_max == 600
-    assert capped.phase_s < load.phase_s
+def test_what_is_there_at_any_moment_is_bounded_however_many_clients_put():
+    for kind, clients in product(KINDS, CLIENTS_TOGETHER):
+        plan = Plan(kind, clients, quick=False)
+        part = windows.window_part(plan, SQLite())
+        # What a client wrote in a window, and as much more for the takes.
+        assert 2 * part.objects_max * clients <= windows.stock_max(plan)
 
 
-class Cold(Pile):
-    """A backend that is slow until it was asked a thousand times, as a virtual machine is."""
-
-    def put(self, *fields):
-        super().put(*fields)
-        self.answer()
-
-    def take(self, *template):
-        self.answer()
-        return super().take(*template)
-
-    def answer(self):
-        if self.puts + self.takes < 1_000:
-            time.sleep(1e-4)
+def test_the_window_of_a_client_ends_with_its_time():
+    calls = []
+    done, took_s = windows.until(0.01, 10**9, lambda count: calls.append(count) or time.sleep(4e-3))
+    assert done == sum(calls)
+    assert took_s >= 0.01
+    assert 1 <= len(calls) <= 3
+    assert windows.until(60.0, 250, calls.append)[0] == 250
 
 
-def test_what_compiles_as_it_runs_is_warm_before_its_phases_are_timed():
-    bench = Bench(0, Profiler(), None)
-    objects, phase_s = calibrate(bench, Cold(), Asked("Null", 0.001, 100_000, 1_000))
-    assert objects > 200  # cold, the first 200 take longer than was wanted
-    assert phase_s >= 0.001
+def test_a_response_time_is_that_of_a_thousand_objects_for_all_systems():
+    fast = windows.Done(
+        written=50_000, write_s=1.0, taken=100_000, take_s=1.0, taken_in_all=100_000
+    )
+    slow = windows.Done(written=500, write_s=1.0, taken=250, take_s=1.0, taken_in_all=1_000)
+    assert fast.response_s == pytest.approx(0.020 + 0.010)
+    assert slow.response_s == pytest.approx(2.0 + 4.0)
+    assert (fast.operations_per_s, slow.operations_per_s) == (75_000, 375)
 
 
-@pytest.mark.parametrize(
-    ("phase_s", "clients", "expected"),
-    [(1.0, 2, 1), (1.0, 22, 1), (0.05, 2, 20), (0.05, 22, 2), (0.12, 14, 1), (0.9, 2, 1)],
-)
-def test_what_is_too_short_to_be_timed_is_done_in_several_rounds(phase_s, clients, expected):
-    # On two processors 22 clients take eleven times as long as one, so they need fewer.
-    assert rounds(Length(phase_s, 1.0), clients, processors=2) == expected
+@pytest.mark.parametrize(("lost", "left"), [(1, 0), (0, 1)])
+def test_objects_that_are_lost_or_left_in_windows_are_a_wrong_result(lost, left):
+    done = windows.Done(10, 1.0, 5, 1.0, taken_in_all=20 - lost)
+    windows.check(Plan("Null", 1, quick=True), [replace(done, taken_in_all=20)], 0)
+    with pytest.raises(WrongResultError):
+        windows.check(Plan("Null", 1, quick=True), [done], left)
 
 
-def test_all_starts_and_pauses_are_as_of_one_round_in_proportion():
-    load = Load("Null", CLIENTS, 3, objects=500, phase_s=0.1, together_s=1.0)
-    stage = Stage(SQLite(), {}, placement("free"), 1, 0, quick=False, deadline=None)
-    for clients in CLIENTS:
-        parts = Plan("Null", clients, quick=False, load=load).parts(stage)
-        each = parts[0].rounds
-        assert {(part.objects, part.rounds, part.pause_s) for part in parts} == {(500, each, 0.05)}
-        assert [part.start_s for part in parts] == pytest.approx(
-            [number * each * 0.05 for number in range(clients)]
-        )
-
-
-def test_a_run_with_less_time_has_shorter_phases():
-    load = Load("Null", CLIENTS, 5)
-    found = [load.affordable(left_s, 2, 0.1) for left_s in (float("inf"), 3_600, 600, 150, 20, 0)]
-    assert found[0] == found[1] == Length(1.0, 1.0)
-    assert found[-1] == LENGTHS[-1]
-    lengths_s = [(length.together_s, length.phase_s) for length in found]
-    assert lengths_s == sorted(lengths_s, reverse=True)
-    # What a peer gets of ninety minutes for everything is enough for half a second in rounds.
-    assert found[3].together_s == 0.5
-    assert load.affordable(250.0, 2, 0.1).together_s == 1.0
-    # Who has the tuples itself goes through a round more.
-    assert load.affordable(250.0, 2, 1.0).together_s < 1.0
-
-
-def test_clients_that_go_through_several_rounds_take_all_that_they_put():
-    load = Load("Null", (2,), 1, objects=50, phase_s=0.001, together_s=0.003)
-    plan = Plan("Null", 2, quick=True, load=load)
-    with started(SQLite) as peer:
-        peer.create(job("overlapping", plan).schema, ("settle",), 1 << 20)
-        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
-        once(stage, plan)
-        peer.drop()
-    noted = {note.metric: note.samples for note in stage.noted}
-    assert noted["rounds"] == [load.rounds(2, len(placement("free").client))]
-    assert noted["objects"] == [50]
-    together_s = min(noted["response time"]) * noted["rounds"][0] / 2
-    assert noted["shortest phases of a client"] == pytest.approx([together_s])
-
-
-@pytest.mark.parametrize("warm_up", [0, 25])
-def test_what_warms_up_is_not_timed(warm_up):
+def test_what_warms_up_is_not_timed():
     pile = Pile()
     bench = Bench(0, Profiler(), pile)
-    _, _, taken = client(bench, pile, Part("Null", 10, 3, 0.0, 0.0, warm_up))
-    assert pile.puts == pile.takes == 30 + warm_up
+    _, _, taken = client(bench, pile, Part("Null", 30, 0.0, 0.0, 25, aged=False))
+    assert pile.puts == pile.takes == 30 + 25
     assert taken == {0: 30}
     assert bench.profiler.tracks["phase"].total_operations == 2 * 30
-    assert pile.waits == 1 + (warm_up > 0)  # nobody begins while others warm up
+    assert pile.waits == 2  # nobody begins while others warm up
 
 
-@pytest.mark.parametrize("sampled", [False, True])
+def test_what_compiles_as_it_runs_is_warm_before_its_windows():
+    pile = Pile()
+    part = windows.WindowPart("Null", 60.0, 10, 0.0, 2_500, aged=False)
+    done = windows.client(Bench(0, Profiler(), pile), pile, part)
+    assert pile.puts == pile.takes == 2_500 + 2 * done.written
+    plan = Plan("Null", 2, quick=False)
+    assert windows.window_part(plan, JavaSpaces()).warm_objects == JavaSpaces.warm_up // 2 > 1_000
+
+
 @pytest.mark.parametrize(("lacking", "is_right"), [(0, True), (1, False)])
-def test_what_a_client_has_taken_is_counted(monkeypatch, sampled, lacking, is_right):
-    """Also where only the last entries are kept: an answer with one less is found."""
+def test_what_a_client_has_taken_is_counted(monkeypatch, lacking, is_right):
+    """An answer with one less is found, in both series."""
 
     def take_each(_, templates):
         return 0, templates[lacking:]
 
     monkeypatch.setattr(phases, "take_each", take_each)
     pile = Pile()
-    load = Load("Null", (1,), 1) if sampled else None
-    part = Part("Null", 10, 3, 0.0, 0.0, sampled=sampled)
+    part = Part("Null", 30, 0.0, 0.0, 0, aged=False)
     _, _, taken = client(Bench(0, Profiler(), pile), pile, part)
+    window = windows.WindowPart("Null", 60.0, 10, 0.0, 0, aged=False)
+    done = windows.client(Bench(0, Profiler(), pile), pile, window)
+    plan = Plan("Null", 1, quick=True)
     with nullcontext() if is_right else pytest.raises(WrongResultError, match="were taken"):
-        check(Plan("Null", 1, quick=True, load=load), 30, [taken], left=0)
-
-
-def test_each_client_warms_up_with_a_round_and_with_what_its_system_needs_to_compile():
-    load = Load("Null", CLIENTS, 3, objects=1_000)
-    assert load.warm_up(SQLite()) == 1_000
-    assert load.warm_up(Redis()) == 100
-    assert load.warm_up(JavaSpaces()) == JavaSpaces.warm_up // 2 > 1_000
+        check(plan, 30, [taken], left=0)
+    with nullcontext() if is_right else pytest.raises(WrongResultError, match="and took"):
+        windows.check(plan, [done], left=0)
 
 
 @pytest.mark.parametrize(("peer_type", "objects"), [(SQLite, 1_000), (JavaSpaces, 2_500)])
@@ -458,8 +428,8 @@ def test_with_the_delays_of_the_paper_too_what_compiles_as_it_runs_is_warm(peer_
 def test_the_knee_is_looked_for_before_anything_else():
     jobs = Settle().jobs(SQLite, Options())
     first = [job.parameters for job in jobs if job.rank == 0]
-    assert [p["clients"] for p in first] == [2, 8, 22]
-    assert {p["series"] for p in first} == {"overlapping"}
+    assert [p["clients"] for p in first] == [1, 2, 8, 22]
+    assert {p["series"] for p in first} == {"all at once"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,6 +4,7 @@ import pytest
 from records import SMALL, mem, run_of, total
 
 from tupelo_bench.experiments.everything import EXPERIMENTS
+from tupelo_bench.experiments.settle import CLIENTS_TOGETHER
 from tupelo_bench.harness.record import Measure, Remark
 from tupelo_bench.report.beside import beside_us
 from tupelo_bench.report.faster import faster_peers
@@ -217,7 +218,9 @@ def test_a_peer_whose_operation_is_faster_in_a_whole_program_is_listed(metric):
     assert listed.rows == (("cases case=sorting size=7 workers=5", metric, "mp-queue", "2.00 x"),)
 
 
-@pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1)])
+@pytest.mark.parametrize(
+    ("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1), ("all at once", 1)]
+)
 def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
     ours, theirs = (
         Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)
@@ -238,7 +241,7 @@ def test_response_times_are_compared_only_where_all_have_the_same_work(series, r
 def test_a_peer_with_more_throughput_or_less_memory_is_listed(
     experiment, metric, ours, theirs, rows
 ):
-    cell = {"series": "overlapping"} if experiment == "settle" else {}
+    cell = {"series": "all at once"} if experiment == "settle" else {}
     both = (("tupelo-shm", ours), ("redis", theirs))
     run = run_of(
         *(Measure(experiment, backend, cell, metric, "", [value] * 4) for backend, value in both)
@@ -348,7 +351,7 @@ def test_a_comparison_is_not_made_either_where_we_were_not_measured():
 
 
 def throughput(kind, clients, repeats):
-    parameters = {"series": "overlapping", "entry": kind, "clients": clients}
+    parameters = {"series": "all at once", "entry": kind, "clients": clients}
     return Measure("settle", "tupelo-shm", parameters, "throughput", "operations/s", repeats)
 
 
@@ -360,31 +363,31 @@ def close_to(mean):
     ("curve", "measured", "reached"),
     [
         (
-            {2: 60.0, 8: 110.0, 14: 90.0, 22: 86.9},
+            {1: 50.0, 2: 60.0, 4: 80.0, 8: 110.0, 14: 90.0, 22: 86.9},
             "79%: 86.9 operations/s (86.7 - 87.1), against 110 operations/s",
             "**no**",
         ),
         (
-            {2: 60.0, 8: 110.0, 14: 90.0, 22: 89.1},
+            {1: 50.0, 2: 60.0, 4: 80.0, 8: 110.0, 14: 90.0, 22: 89.1},
             "81%: 89.1 operations/s (88.9 - 89.3), against 110 operations/s",
             "yes",
         ),
         (
-            {2: 60.0, 8: 90.0, 22: 60.0},
+            {1: 50.0, 2: 60.0, 4: 80.0, 8: 90.0, 22: 60.0},
             (
                 "67%: 60.0 operations/s (59.9 - 60.1), against 90.0 operations/s (89.8 - 90.2)"
-                "; 3 of 4 points, without 14"
+                "; 5 of 6 points, without 14"
             ),
             "**no**",
         ),
         (
             {22: 81.0},
-            "100%: 81.0 operations/s (80.8 - 81.2); 1 of 4 points, without 2, 8, 14",
+            "100%: 81.0 operations/s (80.8 - 81.2); 1 of 6 points, without 1, 2, 4, 8, 14",
             "too little to tell",
         ),
         (
             {2: 60.0, 8: 100.0},
-            "with 8 clients at most; 2 of 4 points, without 14, 22",
+            "with 8 clients at most; 2 of 6 points, without 1, 4, 14, 22",
             "too little to tell",
         ),
     ],
@@ -399,7 +402,7 @@ def test_each_kind_of_entry_that_was_measured_has_its_own_share():
         *(
             throughput(kind, q, close_to(mean))
             for kind, last in (("Null", 90.0), ("File", 70.0))
-            for q, mean in zip((2, 8, 14, 22), (60.0, 100.0, 95.0, last), strict=True)
+            for q, mean in zip(CLIENTS_TOGETHER, (50.0, 60.0, 80.0, 100.0, 95.0, last), strict=True)
         )
     )
     _, _, measured, reached = verdict(run, "maximum, File")
@@ -413,9 +416,12 @@ def test_each_kind_of_entry_that_was_measured_has_its_own_share():
 @pytest.mark.parametrize("last", [[2.74, 4.0, 4.9, 5.6, 6.18], [2.0, 2.1]])
 def test_repeats_that_are_far_apart_or_few_tell_nothing_of_a_share(last):
     others = [3.62, 4.3, 5.1, 5.7, 6.21]
-    run = run_of(*(throughput("Null", q, others) for q in (2, 8, 14)), throughput("Null", 22, last))
+    run = run_of(
+        *(throughput("Null", q, others) for q in CLIENTS_TOGETHER[:-1]),
+        throughput("Null", 22, last),
+    )
     _, _, measured, reached = verdict(run, "22 clients")
-    assert measured.endswith("; beside 3 of 3 points the repeats can not tell")
+    assert measured.endswith("; beside 5 of 5 points the repeats can not tell")
     assert reached == "too little to tell"
 
 

@@ -31,10 +31,10 @@ OF_EXPERIMENTS = {
     ),
     "settle": (
         ("phase", "what a client does without a pause: writes all its objects, or takes as many"),
-        ("round", "both phases, and a pause between them"),
-        ("response time", "of a round of a client, without the pause"),
+        ("window", "a second in which all clients write, or all take; what they do is counted"),
+        ("response time", "of a client: both its phases, or a thousand objects in its windows"),
         ("paper", "the series with the delays of the paper, in which clients hardly meet today"),
-        ("overlapping", "the series in which a client begins half a phase after the one before"),
+        ("all at once", "the series in which all clients are active in the same windows"),
         ("paper aged", "the clients of the series paper, in a space as the next line says"),
         ("aged", "in a space that so many operations had populated before the clients began"),
         ("knee", "clients beyond which the response time rises and throughput hardly does"),

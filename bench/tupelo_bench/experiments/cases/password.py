@@ -144,27 +144,30 @@ def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
         me.put_remote("found_value", digest, found[2])
     # Nobody may take from a space in which others still search.
     bench.start.wait()
-    for begin in range(0, min(WITHDRAWN, len(tuples)), WITHDRAWN_AT_A_TIME):
-        read_and_withdraw(me, plan, tuples[begin : begin + WITHDRAWN_AT_A_TIME])
+    read_and_withdraw(me, plan, tuples[:WITHDRAWN])
     me.close()
 
 
 def read_and_withdraw(me: Worker, plan: Plan, wanted: list[tuple[str, str, str]]) -> None:
     """Read tuples of the own space, then take them, by the same templates.
 
-    An untimed read of each comes first. It builds the index where that is not yet done, so both
-    operations find the index and the tuples in the same state.
+    Untimed reads of all come first, which build the index where that is not yet done, and one of
+    each just before its own. So both operations find the index and the tuple in the same state.
     """
     key_at = 0 if plan.key_first else 1
     templates = [plan.entry(entry[key_at], str) for entry in wanted]
-    read, take = me.own.read, me.own.take
-    profiler = me.bench.profiler
-    found = [[read(*template) for template in templates]]
-    with profiler.time(KEYED_READING, len(templates)):
-        found.append([read(*template) for template in templates])
-    with profiler.time(KEYED_WITHDRAWING, len(templates)):
-        found.append([take(*template) for template in templates])
-    for each in found:
-        if [tuple(fields) for fields in each] != wanted:
-            message = f"{len(wanted)} tuples were read and withdrawn by a key, and others came"
+    read, take, profiler = me.own.read, me.own.take, me.bench.profiler
+    found = [read(*template) for template in templates]
+    for begin in range(0, len(templates), WITHDRAWN_AT_A_TIME):
+        some = templates[begin : begin + WITHDRAWN_AT_A_TIME]
+        again = [read(*template) for template in some]
+        with profiler.time(KEYED_READING, len(some)):
+            were_read = [read(*template) for template in some]
+        with profiler.time(KEYED_WITHDRAWING, len(some)):
+            taken = [take(*template) for template in some]
+        if not again == were_read == taken == found[begin : begin + WITHDRAWN_AT_A_TIME]:
+            message = f"a read or take by a key found another tuple than {some[0]!r} and the next"
             raise WrongResultError(message)
+    if [tuple(fields) for fields in found] != wanted:
+        message = f"{len(wanted)} tuples were read by a key, and others came"
+        raise WrongResultError(message)

@@ -1,11 +1,10 @@
 """`bench settle`: many clients that begin one after the other, and spaces that are not new.
 
 Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measurement of Tuple Space
-Performance, 2005. A client writes objects, pauses, and takes as many. Client j begins a delay after
-client j - 1. Two series, since the paper's delays are longer than a phase takes today, so that its
-clients do not meet: "paper" has its delays; in "overlapping" a phase of a client alone lasts a
-second, or less where that can not be (`load`), and the delay is half of that. The knee is looked
-for in the second (`knee`).
+Performance, 2005. A client writes objects, pauses, and takes as many. Two series. "paper" has the
+delays of the paper, which are longer than a phase takes today, so that its clients do not meet. In
+"all at once" all clients are active at the same time, in windows of a second (`windows`). The knee
+is looked for in the second (`knee`).
 
 Before a run a space may be aged: populated by a workload that was generated from frequencies, or
 recorded (`tupelo record`). Afterwards it is cleaned. Both are timed. Each series is run so, too.
@@ -19,21 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.base import Schema
 from tupelo_bench.experiments.base import Experiment
-from tupelo_bench.experiments.settle import aging, knee
+from tupelo_bench.experiments.settle import aging, knee, windows
 from tupelo_bench.experiments.settle.clients import once
-from tupelo_bench.experiments.settle.load import Load, quick_load
 from tupelo_bench.experiments.settle.metrics import (
     ADDED,
-    AGED,
-    OVERLAPPING,
     PAPER,
     PAPER_AGED,
     RESPONSE,
     SHARE,
     SPACE,
     THROUGHPUT,
+    TOGETHER,
+    TOGETHER_AGED,
 )
-from tupelo_bench.experiments.settle.plan import Plan
+from tupelo_bench.experiments.settle.plan import OBJECTS, Plan
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.runner import Job
 from tupelo_bench.report.figure import Figure, lines
@@ -46,17 +44,17 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.runner import Options
     from tupelo_bench.report.printed import Printed
 
-CLIENTS = (2, 8, 14, 22)
-CLIENTS_BETWEEN = 14  # tell least about the knee
+CLIENTS = (2, 8, 14, 22)  # with the delays of the paper
+CLIENTS_TOGETHER = (1, 2, 4, 8, 14, 22)
+CLIENTS_BETWEEN = (4, 14)  # tell least about the knee
+WINDOWS_WEIGHT = 5.0  # of a cell of windows, however many clients it has
 CLIENTS_AGED = (8, 14)
 KINDS_QUICK = ("Null", "Array")
 AGED_RANK = 1  # of those aged cells that are compared with what a new space does, in turns with it
 TUPLE_BYTES = 4_500  # of the largest kind, whose one field is as large as any of a recorded one
 NULL_BYTES = 50  # beside what a system needs for any tuple
-NOTE_OWN_WORK = (
-    "Each system's phases hold as much work as fills them, so these times are of different work:"
-    " compare the throughput."
-)
+NOTE_TOGETHER = "All clients are active at once, in windows of a second."
+NOTE_RESPONSE = " The time is that of a thousand objects, written and taken."
 
 
 class Settle(Experiment):
@@ -78,21 +76,18 @@ class Settle(Experiment):
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         del peer
         quick = options.quick
-        counts = (2, 3) if quick else CLIENTS
-        make = quick_load if quick else Load
         kinds = KINDS_QUICK if quick else KINDS
-        loads = {kind: make(kind, counts, options.repeats_least) for kind in kinds}
-        plans = [(PAPER, Plan(kind, clients, quick)) for kind, clients in product(kinds, counts)]
-        plans += [
-            (OVERLAPPING, Plan(kind, clients, quick, loads[kind]))
-            for kind, clients in product(kinds, counts)
+        plans = [
+            (series, Plan(kind, clients, quick))
+            for series, counts in ((PAPER, CLIENTS), (TOGETHER, CLIENTS_TOGETHER))
+            for kind, clients in product(kinds, (2, 3) if quick else counts)
         ]
         plans += [
-            (series, Plan(kind, clients, quick, load, workload))
+            (series, Plan(kind, clients, quick, workload))
             for kind, workload, clients in product(
                 kinds, aging.workloads(options), (2,) if quick else CLIENTS_AGED
             )
-            for series, load in ((PAPER_AGED, None), (AGED, loads[kind]))
+            for series in (PAPER_AGED, TOGETHER_AGED)
         ]
         return [job(series, plan) for series, plan in plans]
 
@@ -104,7 +99,7 @@ class Settle(Experiment):
     def figures(self, run: Run) -> list[Figure]:
         found = [
             _by_clients(run, series, kind, metric)
-            for series, kind, metric in product((PAPER, OVERLAPPING), KINDS, (THROUGHPUT, RESPONSE))
+            for series, kind, metric in product((PAPER, TOGETHER), KINDS, (THROUGHPUT, RESPONSE))
         ]
         for kind, clients in product(KINDS, (2,) if run.quick else CLIENTS_AGED):
             # Of the other kinds what the paper prints: the response time, with its delays.
@@ -125,16 +120,19 @@ class Settle(Experiment):
 
 def _by_clients(run: Run, series: str, kind: str, metric: str) -> Figure:
     """What more and more clients find in a new space."""
-    own = series == OVERLAPPING and metric == RESPONSE
+    note = NOTE_TOGETHER if series == TOGETHER else "The delays of the paper, and its objects."
+    if (series, metric) == (TOGETHER, RESPONSE):
+        note += NOTE_RESPONSE
+    name = "all at once" if series == TOGETHER else "paper delays"
     return lines(
         run, Settle.name, metric, "clients", fixed={"series": series, "entry": kind},
-        title=f"{kind}, {series} delays: {metric}", note=NOTE_OWN_WORK if own else "",
+        title=f"{kind}, {name}: {metric}", note=note,
     )  # fmt: skip
 
 
 def _aged(run: Run, series: str, kind: str, clients: int, metric: str) -> Figure:
     """What so many clients find in aged spaces of a series."""
-    delays = ", paper delays" if series == PAPER_AGED else ""
+    delays = ", paper delays" if series == PAPER_AGED else ", all at once"
     fixed = {"series": series, "entry": kind, "clients": clients}
     title = f"{kind}, {clients} clients, aged{delays}: {metric}"
     note = "" if metric == SHARE else aging.NOTE_FRESH
@@ -148,19 +146,20 @@ def job(series: str, plan: Plan) -> Job:
     parameters: dict[str, Any] = {"series": series, "entry": plan.kind, "clients": plan.clients}
     if plan.workload is not None:
         parameters["aged by"] = len(plan.workload)
-    overlaps = plan.load is not None
-    tuple_bytes = NULL_BYTES if overlaps and plan.kind == "Null" else TUPLE_BYTES
+    together = series in (TOGETHER, TOGETHER_AGED)
+    objects = windows.stock_max(plan) if together else OBJECTS * plan.clients
+    tuple_bytes = NULL_BYTES if together and plan.kind == "Null" else TUPLE_BYTES
     rank = _rank(series, plan)
-    with_aged = "aged, or not" if series in (PAPER, PAPER_AGED) else "one after the other"
+    with_aged = "with the delays" if series in (PAPER, PAPER_AGED) else "all at once"
     return Job(
         parameters,
-        partial(once, plan=plan),
+        partial(windows.once if together else once, plan=plan),
         family=f"{series} {plan.kind}",
         schema=Schema(tuple(e.shape for e in plan.entries), outlive=plan.workload is not None),
         spaces=(SPACE,),
-        size_bytes=plan.objects_max * plan.clients * tuple_bytes
+        size_bytes=objects * tuple_bytes
         + (plan.workload.fields * TUPLE_BYTES if plan.workload else 0),
-        weight=1 + plan.clients * (1.5 if overlaps else 0.3),
+        weight=WINDOWS_WEIGHT if together else 1 + plan.clients * 0.3,
         rank=rank,
         in_turns=with_aged if rank <= AGED_RANK else "",
     )
@@ -170,10 +169,10 @@ def _rank(series: str, plan: Plan) -> int:
     """The knee first, then what aging costs, as the paper prints it, then all the rest."""
     if plan.kind != "Null":
         return 3 if series == PAPER else 4
-    if series == OVERLAPPING:
-        return 1 if plan.clients == CLIENTS_BETWEEN else 0
+    if series == TOGETHER:
+        return 1 if plan.clients in CLIENTS_BETWEEN else 0
     few = plan.clients in (CLIENTS[0], CLIENTS_AGED[0])
-    if series in (AGED, PAPER_AGED):
+    if series in (TOGETHER_AGED, PAPER_AGED):
         near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
         return AGED_RANK if near and few else 3
     return AGED_RANK if plan.clients == CLIENTS_AGED[0] else 2

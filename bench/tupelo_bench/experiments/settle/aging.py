@@ -2,8 +2,8 @@
 
 Twice, since one run can not show both figures. "paper aged" has the paper's delays and its 1 000
 objects, beside which 3 000 operations are many: what aging adds to the response time is read there,
-and its throughput is that of the delays. "aged" has clients that overlap, and as many objects as
-fill their phases, which may be a hundred times more: there is the throughput.
+and its throughput is that of the delays. "all at once, aged" has clients that are active at once in
+windows of a second, with perhaps a hundred times more objects: there is the throughput.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.settle.metrics import (
     ADDED,
     ADDED_THROUGHPUT,
-    AGED,
     AGING,
     CLEANING,
-    OVERLAPPING,
     PAPER,
     PAPER_AGED,
     RESPONSE,
     SPACE,
     THROUGHPUT,
+    TOGETHER,
+    TOGETHER_AGED,
 )
 from tupelo_bench.experiments.workload import (
     KIND_SHARES,
@@ -63,21 +63,21 @@ def workloads(options: Options) -> list[Workload]:
     return [generated(size, options.seed, *frequencies) for size in sizes]
 
 
-def age(bench: Bench, backend: Backend, workload: Workload, warm_up: bool) -> float:  # noqa: FBT001
-    """Do a workload while the clients wait; how long it took.
+def age(bench: Bench, backend: Backend, workload: Workload, barriers: int) -> float:
+    """Do a workload while the clients wait, who meet at so many barriers later; how long it took.
 
-    If they warm up, that comes before the workload. The oldest tuples are taken first: a warm-up
-    behind it would leave nothing old for the phases that count.
+    They have warmed up before it: the oldest tuples are taken first, so that what they put and take
+    afterwards would leave nothing old for those phases that count.
     """
     space = backend.open(SPACE)
     _meet(backend, workload.entries)
     bench.start.wait()
-    if warm_up:
-        bench.start.wait()
+    bench.start.wait()
     begin = time.perf_counter()
     workload.run(backend, space)
     aged_s = time.perf_counter() - begin
-    bench.start.wait()
+    for _ in range(1 + barriers):
+        bench.start.wait()
     space.close()
     return aged_s
 
@@ -107,9 +107,9 @@ def _meet(backend: Backend, entries: Sequence[Entry]) -> list[Fields]:
 # --- what follows ---
 
 
-NEW_SPACES = {PAPER_AGED: PAPER, AGED: OVERLAPPING}
+NEW_SPACES = {PAPER_AGED: PAPER, TOGETHER_AGED: TOGETHER}
 """Where the same clients do the same in a new space."""
-COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, AGED), (THROUGHPUT, AGED))
+COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, TOGETHER_AGED), (THROUGHPUT, TOGETHER_AGED))
 """What aging can change: where all wait for the delays, it can not change the throughput."""
 
 
@@ -160,8 +160,7 @@ def shares(run: Run, backend: str) -> Iterator[float]:
     """To age and to clean, as a share of a run of as many clients with the paper's delays.
 
     That run is a cell of its own, in a new space: what aging adds to it is nothing beside delays of
-    200 ms. An aged run without them, which is all that older records have, is over in two
-    milliseconds, in proportion, and the share of whatever comes before is nearly all.
+    200 ms. Beside windows without delays the share would be that of their length.
     """
     for aging in run.find("settle", AGING, series=_series_aged(run, backend), entry="Null"):
         clients = aging.parameters["clients"]
@@ -179,14 +178,14 @@ def shares(run: Run, backend: str) -> Iterator[float]:
 def _series_aged(run: Run, backend: str) -> str:
     """The series whose aging and cleaning count beside the paper's delays."""
     with_delays = (m.backend for m in run.find("settle", AGING, series=PAPER_AGED))
-    return PAPER_AGED if backend in with_delays else AGED
+    return PAPER_AGED if backend in with_delays else TOGETHER_AGED
 
 
 def table(run: Run, backends: Sequence[str]) -> Printed:
     """What aging adds, beside what the paper prints."""
     heads = (
         *("", "added to the response time, as printed", "at most of the time, as printed"),
-        *("added here by", "to the response time, as there", "to that of overlapping clients"),
+        *("added here by", "to the response time, as there", "to that of clients all at once"),
         "to their throughput",
         "at most of the time of a run with the paper's delays",
     )

@@ -1,10 +1,8 @@
 """The knee: the number of clients beyond which only the response time rises, and what it rests on.
 
 A knee that was seen in three points, or by the last one alone, is a guess; the report says so
-beside it. A client starts half a phase after the one before, as in the paper where its delays are
-as long as that. So some five clients are at work at a time. Without contention, N clients have 4 N
-/ (N + 4) times the throughput of one, and 22 clients a twelfth more than 14. Means are judged, so
-`RISE` has to be more than they vary from run to run.
+beside it. All clients are active at once (`windows`), so the number of active clients is the same
+for every system. Means are judged, so `RISE` has to be more than they vary from run to run.
 """
 
 from __future__ import annotations
@@ -13,19 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.settle.metrics import (
-    ALONE,
     KNEE,
     KNEE_BEFORE,
     KNEE_POINTS,
-    LASTED,
-    OVERLAPPING,
     RESPONSE,
+    SHORTEST,
     THROUGHPUT,
+    TOGETHER,
 )
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.record import Measure
 from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.units import digits, quantity, whole
+from tupelo_bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,8 +79,8 @@ def knee(points: Points) -> float | None:
 
 
 def points_of(run: Run, backend: str, kind: str = "Null") -> Points:
-    """The curve of a backend: its overlapping series of a kind of entry."""
-    fixed = {"series": OVERLAPPING, "entry": kind}
+    """The curve of a backend: its clients all at once, in a new space, of a kind of entry."""
+    fixed = {"series": TOGETHER, "entry": kind}
     found: dict[float, list[float]] = {}
     for metric in (THROUGHPUT, RESPONSE):
         for measure in run.find("settle", metric, **fixed):
@@ -102,7 +99,7 @@ def derived(run: Run, backend: str) -> Iterator[Measure]:
         if not points:
             continue
         found = knee_of(points)
-        parameters = {"series": OVERLAPPING, "entry": kind}
+        parameters = {"series": TOGETHER, "entry": kind}
         for metric, unit, value in (
             (KNEE, "clients", found.clients),
             (KNEE_POINTS, "", found.points),
@@ -117,7 +114,7 @@ def table(run: Run, backends: Sequence[str]) -> Printed:
     heads = (
         *("", "knee, as printed", "knee here", "it rests on"),
         "throughput with most clients, of the best",
-        *(ALONE, "objects of a client", f"{LASTED}, of all cells"),
+        f"{SHORTEST}, of all cells",
     )
     curves = [
         (backend, kind, points_of(run, backend, kind)) for kind in KINDS for backend in backends
@@ -129,17 +126,14 @@ def table(run: Run, backends: Sequence[str]) -> Printed:
 def _row(run: Run, backend: str, kind: str, points: Points) -> tuple[str, ...]:
     best = max(throughput for _, throughput, _ in points)
     found, most = knee_of(points), points[-1][0]
-    fixed = {"series": OVERLAPPING, "entry": kind}
-    phase = run.find_one("settle", ALONE, backend, **fixed)
-    objects = run.find_one("settle", "objects", backend, **fixed)
-    lasted = [m.summary.least for m in run.find("settle", LASTED, **fixed) if m.backend == backend]
+    fixed = {"series": TOGETHER, "entry": kind}
+    windows = [m for m in run.find("settle", SHORTEST, **fixed) if m.backend == backend]
+    shortest_s = [measure.summary.least for measure in windows]
     return (
         backend if kind == "Null" else f"{backend}, {kind}",
         "8 to 14 (JavaSpaces)",
         f"none within {most:.0f}" if found.clients is None else f"{found.clients:.0f}",
         "; ".join(found.doubts) or f"{found.points} points",
         f"{digits(100 * points[-1][1] / best)} %",
-        quantity(phase.summary.mean, "s") if phase else "-",
-        whole(objects.summary.mean) if objects else "-",
-        quantity(min(lasted), "s") if lasted else "-",
+        quantity(min(shortest_s), "s") if shortest_s else "-",
     )

@@ -6,16 +6,21 @@ way there and back is made once for each, and not for each object.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.batches import put_each, take_each
+from tupelo_bench.experiments.workload import is_whole
+from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tupelo_bench.backends.base import Fields
+    from tupelo_bench.backends.base import Backend, Fields
+    from tupelo_bench.experiments.workload import Entry
 
 BATCH = 100
+LOOKED_AT = 1_000  # entries that are checked of those that a client took: the last ones
 
 
 def write(space: Any, fields: Fields, objects: int) -> None:
@@ -38,3 +43,24 @@ def _counts(objects: int) -> Iterator[int]:
     """How many each batch has."""
     for begin in range(0, objects, BATCH):
         yield min(BATCH, objects - begin)
+
+
+class Taken:
+    """What a client has taken: how many entries, and the last of them, or all."""
+
+    def __init__(self, kept: int | None = None) -> None:
+        self.count = 0
+        self.last: deque[Fields] = deque(maxlen=kept)
+
+    def keep(self, some: Sequence[Fields]) -> None:
+        """Count these, too. Their seeds would be in the time of the phase: those come later."""
+        self.count += len(some)
+        self.last.extend(some)
+
+
+def check_whole(backend: Backend, entry: Entry, taken: Iterable[Fields]) -> None:
+    """See that entries are such as were put: the same in all of their bytes."""
+    wrong = next((each for each in taken if not is_whole(backend, entry, each)), None)
+    if wrong is not None:
+        message = f"{wrong!r:.300} was taken, but never put"
+        raise WrongResultError(message)

@@ -1,4 +1,4 @@
-"""What each client of a cell of `bench settle` does, and when."""
+"""What each client of a cell does, and when, in the series with the paper's delays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.workload import ENTRIES
 
 if TYPE_CHECKING:
-    from tupelo_bench.experiments.settle.load import Load
     from tupelo_bench.experiments.workload import Entry, Workload
     from tupelo_bench.harness.runner import Stage
 
@@ -23,8 +22,6 @@ class Plan:
     kind: str
     clients: int
     quick: bool
-    load: Load | None = None
-    """Of the overlapping series; None for the paper's delays."""
     workload: Workload | None = None
 
     @property
@@ -32,35 +29,8 @@ class Plan:
         """All kinds of entry that there may be in the space."""
         return tuple(ENTRIES.values()) if self.workload is None else self.workload.entries
 
-    @property
-    def unmarked(self) -> bool:
-        """Whether nobody can tell, or looks, from which client an entry is."""
-        return self.kind == "Null" or self.load is not None
-
-    @property
-    def objects_max(self) -> int:
-        """The most that a client puts."""
-        return OBJECTS if self.load is None else self.load.objects_max
-
     def parts(self, stage: Stage) -> list[Part]:
         """What each client does, and when."""
-        if self.load is not None:
-            rounds = self.load.rounds(self.clients, len(stage.placement.client))
-            delay_s = self.load.phase_s / 2
-            # With more rounds all starts later, so that the clients overlap as much as with one.
-            return [
-                Part(
-                    self.kind,
-                    self.load.objects,
-                    rounds,
-                    number * rounds * delay_s,
-                    delay_s,
-                    self.load.warm_up(stage.peer),
-                    self.workload is not None,
-                    sampled=True,
-                )
-                for number in range(self.clients)
-            ]
         choice = stage.random
         scale, objects = (0.1, OBJECTS // 10) if self.quick else (1.0, OBJECTS)
         # As in a space that is aged, where somebody has put something just before; at least what a
@@ -73,7 +43,6 @@ class Plan:
             Part(
                 self.kind,
                 objects,
-                1,
                 sum(delays_s[1 : number + 1]),
                 delays_s[number],
                 warm_up=warm_up,
@@ -89,16 +58,11 @@ class Part:
 
     kind: str
     objects: int
-    """In a round."""
-    rounds: int
     start_s: float
     """After the start of all."""
     pause_s: float
-    """Between the phases of a round. Rounds follow each other at once: so the share of the pauses
-    is the same, however many there are."""
-    warm_up: int = 0
+    """Between the phases."""
+    warm_up: int
     """How many objects it puts and takes first, at once with all the others; they do not count."""
-    aged: bool = False
+    aged: bool
     """Whether the space is aged when all are warm, while they wait."""
-    sampled: bool = False
-    """Whether it takes too many to keep them all: then the last ones are looked at."""

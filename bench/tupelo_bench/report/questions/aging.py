@@ -31,9 +31,9 @@ def aging(run: Run, experiments: Sequence[Experiment]) -> Question:
         " to the mean response time and to the throughput, against the same clients in a new"
         " space; with a tilde where the repeats of the two do not differ significantly. The"
         " printed figure is of clients with 1 000 objects each, and so is the first response time"
-        " here, with the paper's delays; in these, throughput follows from the delays. Overlapping"
-        " clients have as many objects as fill their phases, beside which 3 000 operations may be"
-        " few. To age and to clean is set against a run with the paper's delays.",
+        " here, with the paper's delays; in these, throughput follows from the delays. Clients all"
+        " at once have as many objects as they write in a second, beside which 3 000 operations may"
+        " be few. To age and to clean is set against a run with the paper's delays.",
         (
             *printed_in(run, experiments, AGED),
             *(_by_workload(run, kind, *compared) for kind, compared in _measured(run)),
@@ -43,7 +43,7 @@ def aging(run: Run, experiments: Sequence[Experiment]) -> Question:
 
 
 def _measured(run: Run) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Of what is compared, what is in the record: older ones have overlapping clients only."""
+    """Of what is compared, what is in the record."""
     return (
         (kind, compared)
         for kind, compared in product(KINDS, COMPARED)
@@ -54,7 +54,7 @@ def _measured(run: Run) -> Iterator[tuple[str, tuple[str, str]]]:
 def _by_workload(run: Run, kind: str, metric: str, series: str) -> Table:
     found = against_fresh(run, metric, series, entry=kind)
     pairs = {id(aged): (fresh, aged) for fresh, aged in found}
-    clients = "clients with the paper's delays" if series == PAPER_AGED else "overlapping clients"
+    clients = "clients with the paper's delays" if series == PAPER_AGED else "clients all at once"
 
     def cell(row: dict[Any, Measure], at: Any) -> str:
         return told_added(*pairs[id(row[at])]) if at in row else "-"

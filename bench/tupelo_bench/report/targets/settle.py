@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.base import OURS
-from tupelo_bench.experiments.settle import CLIENTS
-from tupelo_bench.experiments.settle.metrics import OVERLAPPING, THROUGHPUT
+from tupelo_bench.experiments.settle import CLIENTS_TOGETHER
+from tupelo_bench.experiments.settle.metrics import THROUGHPUT, TOGETHER
 from tupelo_bench.report.tables import mean_of
 from tupelo_bench.report.targets.verdict import Verdict, is_below, verdict
 
@@ -21,7 +21,7 @@ THROUGHPUT_LEAST = 0.8
 def knee(run: Run) -> Iterator[Verdict]:
     """What is left of the greatest throughput with the most clients, of each kind of entry."""
     found: dict[str, dict[int, Measure]] = {"Null": {}}
-    for measure in run.find("settle", THROUGHPUT, series=OVERLAPPING):
+    for measure in run.find("settle", THROUGHPUT, series=TOGETHER):
         if measure.backend == OURS:
             curve = found.setdefault(measure.parameters["entry"], {})
             curve[measure.parameters["clients"]] = measure
@@ -29,7 +29,7 @@ def knee(run: Run) -> Iterator[Verdict]:
 
 
 def _left(kind: str, curve: dict[int, Measure]) -> Verdict:
-    most, missing = max(CLIENTS), sorted(set(CLIENTS) - set(curve))
+    most, missing = max(CLIENTS_TOGETHER), sorted(set(CLIENTS_TOGETHER) - set(curve))
     measured, reached = "-", None  # also where it fell before: there it may rise again
     if most in curve:
         # With a point that is not there the maximum could be higher, never lower.
@@ -46,10 +46,10 @@ def _left(kind: str, curve: dict[int, Measure]) -> Verdict:
         measured = f"with {max(curve)} clients at most"
     if curve and missing:
         without = ", ".join(map(str, missing))
-        measured += f"; {len(curve)} of {len(CLIENTS)} points, without {without}"
+        measured += f"; {len(curve)} of {len(CLIENTS_TOGETHER)} points, without {without}"
     of = "" if kind == "Null" else f", {kind}"
     return Verdict(
-        f"throughput with {most} clients that overlap, against its maximum{of}",
+        f"throughput with {most} clients at once, against its maximum{of}",
         f"{THROUGHPUT_LEAST:.0%} at least",
         measured,
         reached,

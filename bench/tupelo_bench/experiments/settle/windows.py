@@ -1,0 +1,196 @@
+"""The series in which all clients are active at once: windows of the same length for all systems.
+
+A barrier comes before each phase. Then every client writes until a second is over, and later takes
+until a second is over; what was done in these windows is counted. So the number of clients that are
+active is the same for every system, however fast it is. Between the windows, each client puts as
+many objects as it wrote before, so that a take finds something to the end of its window. After them
+it takes back all that is left, which bounds the memory.
+
+A client that reaches the bound before its second is over ends its window there. The report has the
+shortest window. The response time is that of equal work for all: a thousand objects, written and
+taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from tupelo_bench.experiments.settle.clients import run_clean, run_clients
+from tupelo_bench.experiments.settle.metrics import (
+    AGING,
+    CLEANING,
+    RESPONSE,
+    SHORTEST,
+    SPACE,
+    THROUGHPUT,
+)
+from tupelo_bench.experiments.settle.phases import (
+    BATCH,
+    LOOKED_AT,
+    Taken,
+    check_whole,
+    fetch,
+    write,
+)
+from tupelo_bench.experiments.workload import ENTRIES, fields_of, template_of
+from tupelo_bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tupelo_bench.backends.base import Backend
+    from tupelo_bench.experiments.settle.clients import Target
+    from tupelo_bench.experiments.settle.plan import Plan
+    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.harness.workers import Bench
+
+WINDOW_S, QUICK_WINDOW_S = 1.0, 0.05
+WARM_SHARE = 0.1  # of a window, before those that count, where a server has the tuples
+# What all clients together may have put at any moment: of empty entries, and of those that have
+# something in them. They fit into the memory of a small machine.
+STOCK_MAX, STOCK_LARGE_MAX = 8_000_000, 200_000
+QUICK_PART = 25  # of the stock of a full run
+RESPONSE_OBJECTS = 1_000  # whose response time is told
+BARRIERS = 4  # in the windows of a client: whoever else is at the start has to come as often
+
+
+def once(stage: Stage, plan: Plan) -> None:
+    """One repeat: warm up, age, run all clients at once, clean."""
+    part = window_part(plan, stage.peer)
+    clients: list[Target] = [(client, (stage.peer, part))] * plan.clients
+    age_s, done, _ = run_clients(stage, plan.workload, clients, BARRIERS)
+    clean_s, left = run_clean(stage, plan.entries)
+    check(plan, done, left)
+    stage.note(THROUGHPUT, "operations/s", [sum(each.operations_per_s for each in done)])
+    stage.note(RESPONSE, "s", [each.response_s for each in done])
+    stage.note(SHORTEST, "s", [min(min(each.write_s, each.take_s) for each in done)])
+    if plan.workload is not None:
+        stage.note(AGING, "s", [age_s])
+        stage.note(CLEANING, "s", [clean_s])
+
+
+def stock_max(plan: Plan) -> int:
+    """The most objects of all clients at any moment."""
+    stock = STOCK_MAX if plan.kind == "Null" else STOCK_LARGE_MAX
+    return stock // QUICK_PART if plan.quick else stock
+
+
+def window_part(plan: Plan, peer: Backend) -> WindowPart:
+    """What each client of a cell does."""
+    length_s = QUICK_WINDOW_S if plan.quick else WINDOW_S
+    return WindowPart(
+        plan.kind,
+        length_s,
+        max(1, stock_max(plan) // (2 * plan.clients)),
+        length_s * (WARM_SHARE if peer.has_server else 1.0),
+        0 if plan.quick else peer.warm_up // 2,
+        plan.workload is not None,
+    )
+
+
+@dataclass(frozen=True)
+class WindowPart:
+    """What one client does; all do the same."""
+
+    kind: str
+    length_s: float
+    objects_max: int
+    """In a window of writing."""
+    warm_s: float
+    """How long it writes before the windows that count."""
+    warm_objects: int
+    """At least so many objects it puts and takes before them, as a virtual machine needs them."""
+    aged: bool
+    """Whether the space is aged when all are warm, while they wait."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a client did in its windows."""
+
+    written: int
+    write_s: float
+    taken: int
+    take_s: float
+    taken_in_all: int
+    """Also after the window: as many as it has put in all."""
+
+    @property
+    def operations_per_s(self) -> float:
+        """Of its windows."""
+        return (self.written + self.taken) / (self.write_s + self.take_s)
+
+    @property
+    def response_s(self) -> float:
+        """Of a thousand objects, written and taken."""
+        each_s = self.write_s / self.written + self.take_s / self.taken
+        return RESPONSE_OBJECTS * each_s
+
+
+def check(plan: Plan, done: Sequence[Done], left: int) -> None:
+    """See that each client has taken as many as it put, and that what aged the space is left.
+
+    Raises:
+        WrongResultError: tuples were lost, or came twice.
+    """
+    expected = plan.workload.left() if plan.workload is not None else 0
+    if left != expected:
+        message = f"{expected} tuples should be left for cleaning, there are {left}"
+        raise WrongResultError(message)
+    for number, each in enumerate(done):
+        if each.taken_in_all != 2 * each.written:
+            message = f"client {number} put {2 * each.written}, and took {each.taken_in_all}"
+            raise WrongResultError(message)
+
+
+def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
+    """Write and take in windows, each together with all others."""
+    space = backend.open(SPACE)
+    entry = ENTRIES[part.kind]
+    fields, template = fields_of(backend, entry, bench.number), template_of(backend, entry)
+    taken = Taken(LOOKED_AT)
+
+    def put(count: int) -> None:
+        write(space, fields, count)
+
+    def take(count: int) -> None:
+        fetch(space, template, count, taken.keep)
+
+    bench.start.wait()
+    warm, _ = until(part.warm_s, part.objects_max, put)
+    more = max(0, part.warm_objects - warm)
+    put(more)
+    fetch(space, template, warm + more)
+    bench.start.wait()
+    if part.aged:
+        bench.start.wait()
+    bench.start.wait()
+    written, write_s = until(part.length_s, part.objects_max, put)
+    bench.start.wait()
+    put(written)
+    bench.start.wait()
+    asked, take_s = until(part.length_s, 2 * written, take)
+    in_window = taken.count
+    bench.start.wait()
+    take(2 * written - asked)
+    space.close()
+    check_whole(backend, entry, taken.last)
+    return Done(written, write_s, in_window, take_s, taken.count)
+
+
+def until(length_s: float, count_max: int, do: Callable[[int], None]) -> tuple[int, float]:
+    """Do something, a batch at a time, until a time is over or it was done so often.
+
+    Returns:
+        How often it was done, and how long that took, in seconds.
+    """
+    done = 0
+    begin = now = perf_counter()
+    while now - begin < length_s and done < count_max:
+        count = min(BATCH, count_max - done)
+        do(count)
+        done += count
+        now = perf_counter()
+    return done, now - begin
