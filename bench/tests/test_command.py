@@ -488,3 +488,37 @@ def test_an_option_that_would_say_nothing_is_refused(bench, words, why):
     run = bench(*words)
     assert run.returncode == 2
     assert why in run.stderr
+
+
+def test_a_record_is_resumed_with_the_peers_and_experiments_that_are_named(bench, tmp_path):
+    words = ("all", "--only", "sort", "--quick", "--resume", tmp_path, "--repeats")
+    first = bench(*words, "1", "--peer", "tupelo-shm,mp-queue")
+    assert first.returncode == 0, first.stdout + first.stderr
+    run = load(tmp_path / "run.json")
+    assert {m.backend for m in run.of("sort")} == {"tupelo-shm", "mp-queue"}
+    second = bench(*words, "3", "--peer", "mp-queue")
+    assert second.returncode == 0, second.stdout + second.stderr
+    run = load(tmp_path / "run.json")
+    counts = {(m.backend, len(m.samples)) for m in run.find("sort", "response time")}
+    assert counts == {("tupelo-shm", 1), ("mp-queue", 3)}
+    assert len(run.sittings) == 2
+    assert "Made in 2 sittings" in (tmp_path / "README.md").read_text()
+    refused = bench(*words, "3", "--seed", "5")
+    assert refused.returncode == 1
+    assert "type --seed 1 to resume it" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("all", "--vs", "redis", "--peer", "redis"), "--vs beside --peer"),
+        (("mem", "--only", "sort"), "--only beside mem"),
+        (("all", "--only", "sorting"), "did you mean sort?"),
+        (("all", "--resume", "a", "--out", "b"), "--out beside --resume"),
+        (("mem", "--peer", "red"), "there is no peer 'red'"),
+    ],
+)
+def test_what_is_run_in_part_has_to_make_sense(bench, words, told):
+    run = bench(*words, "--quick")
+    assert run.returncode == 2
+    assert told in run.stderr

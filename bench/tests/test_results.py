@@ -125,7 +125,9 @@ def test_a_figure_of_aged_spaces_begins_with_the_new_one():
         (3_000, 1.2),
     ]
     (other,) = [
-        f for f in settle.figures(run) if f.title == "Null, 14 clients, aged: response time"
+        f
+        for f in settle.figures(run)
+        if f.title == "Null, 14 clients, aged, all at once: response time"
     ]
     assert other.series == ()
 
@@ -448,3 +450,37 @@ def test_the_page_says_once_why_several_cells_were_not_measured():
     page = html_page(run, EXPERIMENTS)
     assert "<td>redis<td>fill=10; fill=20<td>over budget<td>no time was left<" in page
     assert "<td>redis<td>fill=30<td>over budget<td>it took too long<" in page
+
+
+def test_the_quantiles_of_the_table_are_those_of_the_merged_histogram_as_in_the_figure():
+    """One repeat of two is slow: the mean of both 99ths is a time that no call took."""
+    under = {"bytes": 256, "placement": "apart", "load": "1 000/s"}
+    histogram = Histogram()
+    histogram.record([1_000_000] * 900 + [50_000_000] * 100)
+    run = run_of(
+        Measure(
+            "rpc", "redis", under, "latency under load", "s", [1e-3, 9e-3],
+            histogram=histogram.encoded(),
+        ),
+        Measure("rpc", "redis", under, "latency under load p99", "s", [1e-3, 50e-3]),
+    )  # fmt: skip
+    page = markdown(run, EXPERIMENTS, [])
+    (row,) = [line for line in page.splitlines() if line.startswith("| redis | - |")]
+    assert [cell.strip() for cell in row.split("|")[3:6]] == ["1.00 ms", "50.0 ms", "50.0 ms"]
+
+
+def test_the_answer_on_filling_has_every_entry_of_every_system():
+    """[MEM], figures 1 and 2: a take of 16 KiB is slower beside others, of an Integer it is not."""
+    run = run_of(
+        *(
+            mem(backend, entry, microseconds * factor, fill=fill)
+            for backend, microseconds in (("tupelo-shm", 0.5), ("redis", 20.0))
+            for entry, slower in (("Integer", 1.0), ("Double 2048", 2.9))
+            for fill, factor in ((0, 1.0), (10_000, slower))
+        )
+    )
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "filling" in q.title]
+    (table,) = [t for t in question.tables if t.title.startswith("take of every entry")]
+    assert table.heads == ("", "Integer", "Double 2048")
+    assert [row[0] for row in table.rows] == ["tupelo-shm", "redis"]
+    assert all(row[1].endswith("1.00 x") and row[2].endswith(", 2.90 x") for row in table.rows)

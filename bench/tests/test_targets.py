@@ -229,6 +229,29 @@ def test_response_times_are_compared_only_where_all_have_the_same_work(series, r
     assert len(faster_peers(run_of(ours, theirs))[1].rows) == rows
 
 
+@pytest.mark.parametrize("load", ["1 000/s", "half of its own"])
+@pytest.mark.parametrize("quantile", ["p50", "p99", "p99.9"])
+def test_a_peer_that_is_faster_under_any_load_is_listed(load, quantile):
+    """Also at half of its own rate, which is not the same work: there is where we lose."""
+    metric = f"latency under load {quantile}"
+    ours, theirs = (
+        Measure("rpc", backend, {"load": load}, metric, "s", [seconds + n / 1e3 for n in range(4)])
+        for backend, seconds in (("tupelo-shm", 2.0), ("udp", 1.0))
+    )
+    _, listed = faster_peers(run_of(ours, theirs))
+    assert [row[1:] for row in listed.rows] == [(metric, "udp", "2.00 x")]
+
+
+def test_memory_is_exact_so_that_one_sample_suffices():
+    ours, theirs = (
+        Measure("mem", backend, {}, "memory per tuple", "bytes", [size_bytes])
+        for backend, size_bytes in (("tupelo-shm", 131.0), ("redis", 65.5))
+    )
+    text, listed = faster_peers(run_of(ours, theirs))
+    assert listed.rows[0][1:] == ("memory per tuple", "redis", "2.00 x")
+    assert ": in 1 significantly" in text
+
+
 @pytest.mark.parametrize(
     ("experiment", "metric", "ours", "theirs", "rows"),
     [

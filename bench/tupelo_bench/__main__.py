@@ -29,7 +29,10 @@ def main() -> int:
     if why := pointless(options, parser):
         parser.error(why)
     terminal = Terminal(sys.stdout, quiet=options.quiet)
-    wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
+    asked = options.only or (options.what,)
+    wanted = [e for e in EXPERIMENTS if {"all", e.name} & set(asked)]
+    if options.resume:
+        options.out = options.resume  # where everything is written again
     # Who is told to end takes its servers, workers and spaces with it, as at Ctrl-C.
     stopping.listen()
     try:
@@ -43,7 +46,7 @@ def main() -> int:
         else:
             run = measure(wanted, options, terminal)
         show(run, old, wanted, options.against, terminal)
-        store(run, (YARDSTICKS, *wanted), options, terminal)
+        store(run, (YARDSTICKS, *(EXPERIMENTS if options.resume else wanted)), options, terminal)
     except UnknownPeerError as error:
         return failed(str(error), USAGE)
     except BrokenPipeError:

@@ -43,6 +43,21 @@ class UnknownPeerError(ValueError):
     """A name that no peer has, and that none begins with."""
 
 
+def named(words: str) -> tuple[type[Peer], ...]:
+    """The peers of these names, and nobody else.
+
+    Raises:
+        UnknownPeerError: there is no peer of that name.
+    """
+    wanted = [word.strip() for word in words.split(",") if word.strip()]
+    for word in wanted or [words]:
+        if word not in [peer.name for peer in PEERS]:
+            names = ", ".join(peer.name for peer in PEERS)
+            message = f"there is no peer {word!r}: there are {names}"
+            raise UnknownPeerError(message)
+    return tuple(peer for peer in PEERS if peer.name in wanted)
+
+
 def chosen(words: str | None) -> tuple[type[Peer], ...]:
     """The peers whose names begin with one of these, and Tupelo; all of them if None."""
     if words is None:

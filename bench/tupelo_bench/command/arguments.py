@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from tupelo.common_options import add_common_options
 from tupelo_bench.backends.registry import PEERS
-from tupelo_bench.command.values import frequencies, minutes, nearest, one_of, positive, seed
+from tupelo_bench.command.values import (
+    frequencies,
+    minutes,
+    nearest,
+    one_of,
+    positive,
+    seed,
+    several_of,
+)
 from tupelo_bench.experiments.everything import EXPERIMENTS
 from tupelo_bench.experiments.workload import KIND_SHARES, OPERATION_SHARES
 from tupelo_bench.harness.budget import FOREVER_S
@@ -23,6 +31,8 @@ EXAMPLES = """examples:
   tupelo bench mem --vs redis,sqlite        beside some peers only
   tupelo bench all --out results            everything, with figures and a page
   tupelo bench rpc --compare old/run.json   what changed since an earlier run
+  tupelo bench all --resume results         another sitting of the same record
+  tupelo bench all --only cases --peer javaspaces --resume results    a part of it
   tupelo bench all --record old/run.json --out results    the files again, nothing measured
   tupelo bench rpc --record old/run.json --against redis    how the others are beside Redis
   tupelo bench peers                        what is installed, and how to install the rest
@@ -89,6 +99,21 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
         "--vs", metavar="NAMES", help="only these peers, as in mp,redis; '' for none"
     )
     parser.add_argument(
+        "--peer", metavar="NAMES", help="these alone, as in javaspaces: Tupelo, too, only if named"
+    )
+    parser.add_argument(
+        "--only",
+        type=several_of([experiment.name for experiment in EXPERIMENTS]),
+        metavar="WHAT",
+        help="of all: these experiments, as in cases,settle",
+    )
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FOLDER",
+        help="add what its record lacks, and further repeats, and write all files there again",
+    )
+    parser.add_argument(
         "--repeats", type=positive("--repeats", 10), metavar="N", help="of each cell (10)"
     )
     parser.add_argument(
@@ -151,7 +176,19 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     )
 
 
-MEASURING = ("quick", "vs", "repeats", "seed", "workload", "budget", "operations", "entries")
+MEASURING = (
+    "quick",
+    "vs",
+    "peer",
+    "only",
+    "resume",
+    "repeats",
+    "seed",
+    "workload",
+    "budget",
+    "operations",
+    "entries",
+)
 RESULTS = ("record", "out", "save", "html", "against", "compare")
 
 
@@ -164,6 +201,12 @@ def pointless(options: argparse.Namespace, parser: argparse.ArgumentParser) -> s
 
     if options.what == "peers" and (found := given((*MEASURING, *RESULTS))):
         return f"{found}: peers only lists the peers: leave it out, or ask for an experiment"
+    if options.vs is not None and options.peer is not None:
+        return "--vs beside --peer: --vs names who stands beside Tupelo, --peer who runs at all"
+    if options.only is not None and options.what != "all":
+        return f"--only beside {options.what}: type tupelo bench all --only, or leave it out"
+    if options.resume is not None and options.out is not None:
+        return "--out beside --resume: the files are written into the folder that is resumed"
     if options.record and (found := given(MEASURING)):
         return f"{found}: with --record nothing is measured: leave it out, or --record"
     return None

@@ -8,15 +8,16 @@ import time
 from typing import TYPE_CHECKING
 
 from tupelo_bench.backends.installed import lacking
-from tupelo_bench.backends.registry import UnknownPeerError, chosen
+from tupelo_bench.backends.registry import UnknownPeerError, chosen, named
 from tupelo_bench.command.arguments import budget_s
-from tupelo_bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
+from tupelo_bench.experiments.everything import EXPERIMENTS, YARDSTICKS, YARDSTICKS_AT_END
 from tupelo_bench.experiments.workload import recorded
 from tupelo_bench.harness import machine
 from tupelo_bench.harness.folders import remove_left_behind
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.record import BadRecordError, Run, load
 from tupelo_bench.harness.runner import Options, Runner
+from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan
 from tupelo_bench.harness.stopping import deaf, go_on
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tupelo_bench.experiments.base import Experiment
 
 REPEATS = 10
+VISITS = 5  # of each peer in an experiment: after each of them a repeat is done of every cell
 QUICK_REPEATS = 2
 
 
@@ -45,9 +47,10 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     if why := lacking("numpy"):
         message = f"{why}, which every experiment needs: pip install ./bench in a checkout"
         raise LackingError(message)
-    peers = chosen(options.vs)
+    peers = named(options.peer) if options.peer else chosen(options.vs)
     if options.against and options.against not in [peer.name for peer in peers]:
-        message = f"--against {options.against} is not measured: add it to --vs {options.vs}"
+        option = "--peer" if options.peer else f"--vs {options.vs}"
+        message = f"--against {options.against} is not measured: add it to {option}"
         raise UnknownPeerError(message)
     run = Run(
         command=["tupelo", "bench", *sys.argv[1:]],
@@ -59,9 +62,11 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     )
     repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
     workload = recorded(options.workload) if options.workload else None
+    old = earlier(options)
     asked = Options(
         options.quick, repeats, options.seed, budget_s(options),
         workload, options.operations, options.entries,
+        1 if options.quick else VISITS, repeats_before(old) if old else {},
     )  # fmt: skip
     progress = Progress(terminal)
     runner = Runner(run, asked, progress)
@@ -73,10 +78,24 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     go_on()
     # So it follows from what the record will say, also when it is computed anew from that.
     run.measures = [measure.rounded() for measure in run.measures]
-    for experiment in wanted:
-        run.measures += experiment.derive(run)
     run.duration_s = round(time.monotonic() - begin, 1)
+    run = added(old, run) if old else run
+    for experiment in EXPERIMENTS if old else wanted:
+        run.measures += experiment.derive(run)
     return run
+
+
+def earlier(options: argparse.Namespace) -> Run | None:
+    """The record that is resumed, if there is one in that folder already.
+
+    Raises:
+        BadRecordError: it can not be resumed so.
+    """
+    if options.resume is None or not (options.resume / "run.json").exists():
+        return None
+    old = load(options.resume / "run.json")
+    require_same_plan(old, quick=options.quick, seed=options.seed)
+    return old
 
 
 def again(path: Path, wanted: Sequence[Experiment], against: str | None = None) -> Run:

@@ -37,6 +37,12 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
     return parsed
 
 
+def several_of(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """An argument that is names with commas between them."""
+    parse = one_of(names)
+    return lambda text: tuple(parse(word.strip()) for word in text.split(","))
+
+
 def whole(option: str, example: int) -> Callable[[str], int]:
     """An argument that is a whole number."""
 

@@ -114,6 +114,9 @@ class Run:
     caveats: list[str] = field(default_factory=list)
     """What is to be known before any figure is read, as where programs have changed since."""
 
+    sittings: list[str] = field(default_factory=list)
+    """When and how each part was made, if the record was made in several; else empty."""
+
     def of(self, experiment: str) -> list[Measure]:
         """The measures of one experiment."""
         return [measure for measure in self.measures if measure.experiment == experiment]

@@ -13,6 +13,8 @@ from tupelo_bench.experiments.cases.skeleton import (
     TOTAL,
 )
 from tupelo_bench.experiments.mem.memory import METRIC as MEMORY
+from tupelo_bench.experiments.round_trips import QUANTILES
+from tupelo_bench.experiments.rpc.load import UNDER_LOAD
 from tupelo_bench.experiments.settle.metrics import THROUGHPUT
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.statistics import differ, is_mostly_below
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 COMPARED = (
     ("mem", "put"), ("mem", "take"), ("settle", "response time"), ("cases", TOTAL),
     *(("cases", each) for each in (*OPERATIONS, SEARCH, LOCAL_HIT, REMOTE_HIT)),
-    ("rpc", "round trip"), ("rpc", "latency under load p99"), ("rpc", "one to many"),
-    ("rpc", "undirected"), ("sort", "response time"), ("settle", THROUGHPUT), ("mem", MEMORY),
+    ("rpc", "round trip"), *(("rpc", f"{UNDER_LOAD} {name}") for name, _ in QUANTILES),
+    ("rpc", "one to many"), ("rpc", "undirected"), ("sort", "response time"),
+    ("settle", THROUGHPUT), ("mem", MEMORY),
 )  # fmt: skip
 
 
@@ -36,14 +39,16 @@ def faster_peers(run: Run) -> tuple[str, Table]:
     """Every cell in which a peer is better than we are by its mean or its ranks; how many are sure.
 
     Those that are first; with a tilde those that do not differ significantly, with a question mark
-    those with too few repeats to tell. No times of different work; a throughput is of any work.
+    those with too few repeats to tell. No times of different work; but latency under every load, as
+    half of each system's own rate, and a throughput, which is of any work.
     """
     rows: dict[str, list[tuple[str, ...]]] = {"": [], "~": [], "?": []}
     by_ranks = 0
     compared = 0
     for experiment, metric in COMPARED:
         for ours, theirs in beside_us(run, experiment, metric):
-            if metric != THROUGHPUT and not is_same_work(theirs):
+            of_any_work = metric == THROUGHPUT or metric.startswith(UNDER_LOAD)
+            if not (of_any_work or is_same_work(theirs)):
                 continue
             compared += 1
             less, more = (ours, theirs) if metric == THROUGHPUT else (theirs, ours)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.mem.client import BRIDGE
 from tupelo_bench.experiments.round_trips import QUANTILES
 from tupelo_bench.experiments.rpc.load import OWN_LOAD, RATE_REACHED, SAME_LOAD, UNDER_LOAD
+from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.placement import PLACEMENTS
+from tupelo_bench.harness.profiler import NS_PER_S
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
 from tupelo_bench.report.faster import faster_peers
@@ -92,6 +94,9 @@ def _run(run: Run) -> Iterator[str]:
     virtual = ", virtual" if machine["virtual"] else ""
     if run.quick:
         yield "**A quick run: no figure here is a result.**"
+    if run.sittings:
+        yield f"Made in {len(run.sittings)} sittings:"
+        yield "\n".join(f"- {sitting}" for sitting in run.sittings)
     if run.caveats:
         yield "**To know before reading:**"
         yield "\n".join(f"- {caveat}" for caveat in run.caveats)
@@ -118,35 +123,38 @@ def _run(run: Run) -> Iterator[str]:
 
 def _under_load(run: Run) -> Iterator[str]:
     """The quantiles of the open loops, the peers with the shortest tail first."""
-    quantiles = {name: f"{UNDER_LOAD} {name}" for name, _ in QUANTILES}
     first = True
     for where in PLACEMENTS:
         for load in (OWN_LOAD, SAME_LOAD):
             fixed = {"placement": where, "load": load}
-            found = {
-                name: {m.backend: m for m in run.find("rpc", metric, **fixed)}
-                for name, metric in quantiles.items()
-            }
             rates = {m.backend: m for m in run.find("rpc", RATE_REACHED, **fixed)}
-            tail = sorted(found["p99"].values(), key=lambda measure: measure.summary.mean)
+            merged = {
+                m.backend: Histogram.decoded(m.histogram)
+                for m in run.find("rpc", UNDER_LOAD, **fixed)
+                if m.histogram is not None
+            }
+            tail = sorted(merged, key=lambda backend: merged[backend].quantile(0.99))
             if not tail:
                 continue
             if first:
                 yield "## Latency under load"
                 yield (
-                    "A call of 256 bytes in an open loop, counted from when it was due. Means of"
-                    " the repeats' quantiles; their histograms, merged, are in the record."
+                    "A call of 256 bytes in an open loop, counted from when it was due. Quantiles"
+                    " of all calls of all repeats, from their merged histograms, as in the figures."
                 )
                 first = False
             rows = tuple(
                 (
-                    m.backend,
-                    text(rates.get(m.backend)),
-                    *(text(of[m.backend]) for of in found.values()),
+                    backend,
+                    text(rates.get(backend)),
+                    *(
+                        quantity(merged[backend].quantile(share) / NS_PER_S, "s")
+                        for _, share in QUANTILES
+                    ),
                 )
-                for m in tail
+                for backend in tail
             )
-            heads = ("", "requests answered", *quantiles)
+            heads = ("", "requests answered", *(name for name, _ in QUANTILES))
             yield f"Rate: {load}; client and server {where}:\n\n{table(Table('', heads, rows))}"
 
 

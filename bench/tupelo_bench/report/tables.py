@@ -33,6 +33,8 @@ class Table:
 
 OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
 """Where each system has as much to do as it can: their times are of different work."""
+EXACT = {"memory per tuple"}
+"""What is the same in every repeat, since it is counted and not timed."""
 SAME_WORK = {"aging", "cleaning"}
 """Of as many operations as the workload has, there too."""
 
@@ -182,7 +184,10 @@ def sign(one: Measure, other: Measure) -> str:
     """A tilde if they do not differ significantly, a question mark if nobody can tell.
 
     A tilde also where the test finds the reverse of what the means say: it supports no such ratio.
+    What is exact needs no test: one sample of each is enough.
     """
+    if one.metric in EXACT:
+        return ""
     apart = differ(one.independent, other.independent)
     if apart is None:
         return "?"

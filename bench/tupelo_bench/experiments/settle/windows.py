@@ -51,6 +51,7 @@ WARM_SHARE = 0.1  # of a window, before those that count, where a server has the
 # What all clients together may have put at any moment: of empty entries, and of those that have
 # something in them. They fit into the memory of a small machine.
 STOCK_MAX, STOCK_LARGE_MAX = 8_000_000, 200_000
+QUICK_BATCH = 10  # a durable file does not take more in a short window
 QUICK_PART = 25  # of the stock of a full run
 RESPONSE_OBJECTS = 1_000  # whose response time is told
 BARRIERS = 4  # in the windows of a client: whoever else is at the start has to come as often
@@ -87,6 +88,7 @@ def window_part(plan: Plan, peer: Backend) -> WindowPart:
         length_s * (WARM_SHARE if peer.has_server else 1.0),
         0 if plan.quick else peer.warm_up // 2,
         plan.workload is not None,
+        QUICK_BATCH if plan.quick else BATCH,
     )
 
 
@@ -104,6 +106,8 @@ class WindowPart:
     """At least so many objects it puts and takes before them, as a virtual machine needs them."""
     aged: bool
     """Whether the space is aged when all are warm, while they wait."""
+    batch: int = BATCH
+    """After so many operations it looks at the clock."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
         fetch(space, template, count, taken.keep)
 
     bench.start.wait()
-    warm, _ = until(part.warm_s, part.objects_max, put)
+    warm, _ = until(part.warm_s, part.objects_max, put, part.batch)
     more = max(0, part.warm_objects - warm)
     put(more)
     fetch(space, template, warm + more)
@@ -167,11 +171,11 @@ def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
     if part.aged:
         bench.start.wait()
     bench.start.wait()
-    written, write_s = until(part.length_s, part.objects_max, put)
+    written, write_s = until(part.length_s, part.objects_max, put, part.batch)
     bench.start.wait()
     put(written)
     bench.start.wait()
-    asked, take_s = until(part.length_s, 2 * written, take)
+    asked, take_s = until(part.length_s, 2 * written, take, part.batch)
     in_window = taken.count
     bench.start.wait()
     take(2 * written - asked)
@@ -180,7 +184,9 @@ def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
     return Done(written, write_s, in_window, take_s, taken.count)
 
 
-def until(length_s: float, count_max: int, do: Callable[[int], None]) -> tuple[int, float]:
+def until(
+    length_s: float, count_max: int, do: Callable[[int], None], batch: int = BATCH
+) -> tuple[int, float]:
     """Do something, a batch at a time, until a time is over or it was done so often.
 
     Returns:
@@ -189,7 +195,7 @@ def until(length_s: float, count_max: int, do: Callable[[int], None]) -> tuple[i
     done = 0
     begin = now = perf_counter()
     while now - begin < length_s and done < count_max:
-        count = min(BATCH, count_max - done)
+        count = min(batch, count_max - done)
         do(count)
         done += count
         now = perf_counter()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tupelo_bench.backends.space import SharedSpace
@@ -48,19 +50,49 @@ class Runner:
                 self.progress.done(len(block.jobs))
             else:
                 present.append(block)
-        budget.begin(sum(block.weight for block in present))
-        for block in present:
-            part = budget.part(block.weight)
-            self._block(block, part if block.is_limited else Part(FOREVER_S, time.monotonic))
+        visits = max(1, self.options.visits)
+        budget.begin(sum(block.weight for block in present) * visits)
+        for group in _experiments(present):
+            turns = [self._turn(block) for block in group]
+            for visit in range(1, visits + 1):
+                for turn in self._by_lot(turns, visit):
+                    part = budget.part(turn.block.weight)
+                    turn.part = part if turn.block.is_limited else Part(FOREVER_S, time.monotonic)
+                    # In the last visit, what was not done before.
+                    repeats = self.options.repeats_least * visit // visits
+                    turn.upto = None if visit == visits else max(1, repeats)
+                    self._visit(turn)
+            for turn in turns:
+                self._keep(turn)
 
-    def _block(self, block: Block, part: Part) -> None:
-        name = block.peer.name
-        cells = [Cell(job, job.repeats or self.options.repeats) for job in block.jobs]
+    def _by_lot(self, turns: list[Turn], visit: int) -> list[Turn]:
+        """The turns of a visit: as they come where there is one visit, else in an order by lot."""
+        if self.options.visits <= 1:
+            return turns
+        lot = random.Random(f"{self.options.seed} {self.run.begin} {visit}")
+        return lot.sample(turns, len(turns))
+
+    def _turn(self, block: Block) -> Turn:
+        """The cells of a block, with what a record has of them already."""
+        cells = []
+        for job in block.jobs:
+            cell = (block.experiment, block.peer.name, told(job.parameters))
+            before = self.options.before.get(cell, 0) if block.is_limited else 0
+            wanted = max(0, (job.repeats or self.options.repeats) - before)
+            cells.append(Cell(job, wanted, before, closed=wanted == 0))
+        return Turn(block, None, cells, Part(FOREVER_S, time.monotonic), self.options,
+                    self._notebook)  # fmt: skip
+
+    def _visit(self, turn: Turn) -> None:
+        """Start the peer, and repeat its cells as often as this visit has them repeated."""
+        block, name = turn.block, turn.block.peer.name
+        if all(cell.closed for cell in turn.cells):
+            return
         begin = time.monotonic()
         try:
             self._describe(block)
             with started(block.peer, block.where) as peer:
-                turn = Turn(block, peer, cells, part, self.options, self._notebook)
+                turn.peer = peer
                 turn.least()
                 turn.more(self._lost(block))
         except Exception as error:  # noqa: BLE001 - whatever a peer says, the others go on
@@ -69,9 +101,16 @@ class Runner:
         stopping.go_on()
         spent_s = self.run.spent_s.setdefault(block.experiment, {})
         spent_s[name] = round(spent_s.get(name, 0.0) + time.monotonic() - begin, 1)
-        for cell in cells:
+
+    def _keep(self, turn: Turn) -> None:
+        """Record the cells of a turn that were measured."""
+        if self.options.visits > 1:
+            self._notebook.progress.done(len(turn.cells))
+        for cell in turn.cells:
             if cell.stages:
-                self._notebook.keep(block.experiment, name, cell.job.parameters, cell.stages)
+                self._notebook.keep(
+                    turn.block.experiment, turn.block.peer.name, cell.job.parameters, cell.stages
+                )
 
     def _lost(self, block: Block) -> set[str]:
         """The cells of its experiment that we were to have, and have not. Our block comes first."""
@@ -89,3 +128,8 @@ class Runner:
         places = self.run.placements.setdefault(block.experiment, [])
         if str(block.where) not in places:
             places.append(str(block.where))
+
+
+def _experiments(blocks: Sequence[Block]) -> list[list[Block]]:
+    """The blocks of each experiment that follow each other."""
+    return [list(group) for _, group in groupby(blocks, key=lambda block: block.experiment)]

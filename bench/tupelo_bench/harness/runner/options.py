@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tupelo_bench.harness.budget import FOREVER_S
@@ -35,6 +35,13 @@ class Options:
     """How often a generated workload reads, takes and writes."""
     kinds: Mapping[str, float] | None = None
     """How often it has each kind of entry."""
+    visits: int = 1
+    """How often each peer has its turn in an experiment, each time in an order drawn by lot.
+
+    In each turn its cells get a part of their repeats, so that slow minutes hit all peers alike.
+    """
+    before: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """How many repeats a record has already, by experiment, backend and parameters as told."""
 
     @property
     def repeats_least(self) -> int:

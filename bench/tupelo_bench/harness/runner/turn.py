@@ -53,6 +53,8 @@ class Cell:
     job: Job
     repeats: int
     """How many are wanted."""
+    before: int = 0
+    """How many an earlier sitting has made, which are not made again."""
     stages: list[Stage] = field(default_factory=list)
     longest_s: float = 0.0
     """Of its repeats."""
@@ -65,20 +67,24 @@ class Turn:
     """The cells of a block, whose peer is started, and the time that they have."""
 
     block: Block
-    peer: Peer
+    peer: Peer | None
     cells: Sequence[Cell]
     part: Part
     options: Options
     notebook: Notebook
+    over: dict[str, Job] = field(default_factory=dict)
+    """The last job of each family that was over budget."""
+    upto: int | None = None
+    """How many repeats each cell has at most when the turn is over; None for all."""
 
     def least(self) -> None:
         """Repeat each cell as often as the statistics need, in the order of what they tell."""
-        over: dict[str, Job] = {}
         left_weight = sum(cell.job.weight for cell in self.cells)
         for group in _groups(self.cells):
-            self._first_repeats(group, left_weight, over)
+            self._first_repeats(group, left_weight)
             left_weight -= sum(cell.job.weight for cell in group)
-            self.notebook.progress.done(len(group))
+            if self.upto is None:
+                self.notebook.progress.done(len(group))
 
     def more(self, alone: Container[str]) -> None:
         """Repeat all cells in turn, as long as there is time.
@@ -88,12 +94,15 @@ class Turn:
         """
         compared = [cell for cell in self.cells if told(cell.job.parameters) not in alone]
         while True:
-            again = [c for c in compared if not c.closed and len(c.stages) < c.repeats]
+            again = [c for c in compared if not c.closed and len(c.stages) < self._most(c)]
             if not again:
                 return
             for cell in again:
                 if cell.longest_s > self.part.left_s or not self._repeat(cell, self.part.end):
                     cell.closed = True
+
+    def _most(self, cell: Cell) -> int:
+        return cell.repeats if self.upto is None else min(cell.repeats, self.upto)
 
     def _refused(self, job: Job, smaller: Job | None) -> tuple[Why, str] | None:
         """Why a job is not tried; `smaller` is the last of its family that was over budget."""
@@ -106,27 +115,27 @@ class Turn:
             return "over budget", f"not tried: over budget at {told(smaller.parameters)}"
         return None
 
-    def _first_repeats(self, group: list[Cell], left_weight: float, over: dict[str, Job]) -> None:
+    def _first_repeats(self, group: list[Cell], left_weight: float) -> None:
         """The repeats that the cells of a group need to count, in turns.
 
-        The weight of these cells and of all to come is `left_weight`. `over` has the last job of
-        each family that was over budget, and gets those of this group.
+        The weight of these cells and of all to come is `left_weight`.
         """
+        group = [cell for cell in group if not cell.closed and self._lacks(cell)]
         share_s = self.part.cell_s(sum(cell.job.weight for cell in group), left_weight)
         end = self.part.clock() + share_s
         for cell in group:
             # Nobody knows yet how long it takes: it may not take what the others of the group need.
             most_s = self.part.cell_s(cell.job.weight, left_weight)
             left_weight -= cell.job.weight
-            if refused := self._refused(cell.job, over.get(cell.job.family)):
+            if refused := self._refused(cell.job, self.over.get(cell.job.family)):
                 self._take_out(cell, *refused)
             else:
-                self._first_repeat(cell, min(end, self.part.clock() + most_s), over)
-        while group := self._going_on(group, end, over):
+                self._first_repeat(cell, min(end, self.part.clock() + most_s))
+        while group := self._going_on(group, end):
             for cell in group:
-                self._first_repeat(cell, end, over)
+                self._first_repeat(cell, end)
 
-    def _first_repeat(self, cell: Cell, deadline: float, over: dict[str, Job]) -> None:
+    def _first_repeat(self, cell: Cell, deadline: float) -> None:
         """One of the repeats that a cell needs; without them it is over budget."""
         left_s = deadline - self.part.clock()
         if self._repeat(cell, deadline):
@@ -135,15 +144,15 @@ class Turn:
         if len(cell.stages) < self._fewest(cell):
             repeat = len(cell.stages) + 1
             text = f"stopped in repeat {repeat} of {self._needed(cell)}, after {left_s:.0f} s"
-            self._over_budget(cell, text, over)
+            self._over_budget(cell, text)
 
-    def _going_on(self, group: Iterable[Cell], end: float, over: dict[str, Job]) -> list[Cell]:
+    def _going_on(self, group: Iterable[Cell], end: float) -> list[Cell]:
         """Those of a group that are repeated next: in order, as many as there is time for."""
         found = []
         left_s = end - self.part.clock()
         for cell in group:
             repeats = len(cell.stages)
-            if cell.closed or repeats == self._needed(cell):
+            if cell.closed or not self._lacks(cell):
                 continue
             missing = max(1, self._fewest(cell) - repeats)
             if missing * cell.longest_s <= left_s:
@@ -154,23 +163,28 @@ class Turn:
                     f"a repeat takes {cell.longest_s:.1f} s, {missing} more are needed, and"
                     f" {max(0.0, left_s):.0f} s of its share are left"
                 )
-                self._over_budget(cell, text, over)
+                self._over_budget(cell, text)
         return found
 
+    def _lacks(self, cell: Cell) -> bool:
+        """Whether a cell lacks repeats that it needs, and may have in this turn."""
+        return len(cell.stages) < self._needed(cell)
+
     def _needed(self, cell: Cell) -> int:
-        return min(cell.repeats, self.options.repeats_least)
+        least = max(0, self.options.repeats_least - cell.before)
+        return min(cell.repeats, least if self.upto is None else min(least, self.upto))
 
     def _fewest(self, cell: Cell) -> int:
         """With how many repeats a cell counts for which there is no time for all that it needs."""
-        return min(cell.repeats, REPEATS_MIN)
+        return min(self._needed(cell), max(0, REPEATS_MIN - cell.before))
 
-    def _over_budget(self, cell: Cell, text: str, over: dict[str, Job]) -> None:
-        over[cell.job.family] = cell.job
+    def _over_budget(self, cell: Cell, text: str) -> None:
+        self.over[cell.job.family] = cell.job
         self._take_out(cell, "over budget", text)
 
     def _repeat(self, cell: Cell, deadline: float) -> bool:
         """One repeat more; False if the time was over before it ended, and it may just be slow."""
-        name = f"{self.block.experiment} {self.peer.name} {told(cell.job.parameters)}"
+        name = f"{self.block.experiment} {self.block.peer.name} {told(cell.job.parameters)}"
         self.notebook.progress.show(name, len(cell.stages), cell.repeats)
         stage = self._stage(cell, deadline)
         begin = self.part.clock()
@@ -210,7 +224,7 @@ class Turn:
 
     def _stage(self, cell: Cell, deadline: float) -> Stage:
         """What the next repeat works with."""
-        repeat = len(cell.stages)
+        repeat = cell.before + len(cell.stages)
         if self.options.quick:
             deadline = self.part.clock() + QUICK_MOST_S
         return Stage(
@@ -245,7 +259,7 @@ class Turn:
         self._remark(cell.job, why, text)
 
     def _remark(self, job: Job, why: Why, text: str) -> None:
-        self.notebook.remark(self.block.experiment, self.peer.name, job.parameters, why, text)
+        self.notebook.remark(self.block.experiment, self.block.peer.name, job.parameters, why, text)
 
 
 def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:

@@ -1,0 +1,148 @@
+"""A record that is made in several sittings: what it has already, and how a sitting is added.
+
+A cell gets further repeats, with seeds of their own, until it has as many as are wanted. What was
+over budget in one sitting may be measured in the next. A sitting on another machine, or with other
+versions, is added too, and the record says so at its top.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tupelo_bench.harness.histogram import Histogram, merged
+from tupelo_bench.harness.parameters import told
+from tupelo_bench.harness.record import BadRecordError, Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tupelo_bench.harness.record import Remark, Run
+
+Cell = tuple[str, str, str]
+"""Experiment, backend, and parameters as told."""
+FINGERPRINT = ("processor", "processors", "memory_bytes", "kernel", "virtual")
+LISTED_MAX = 6  # differences of versions in a caveat
+
+
+def cell_of(measure: Measure | Remark) -> Cell:
+    """The cell that a measure or a remark is of."""
+    return measure.experiment, measure.backend, told(measure.parameters)
+
+
+def repeats_before(run: Run) -> dict[Cell, int]:
+    """How many repeats each cell of a record has: those of the metric with the most."""
+    found: Counter[Cell] = Counter()
+    for measure in run.measures:
+        if not measure.derived:
+            cell = cell_of(measure)
+            found[cell] = max(found[cell], len(measure.independent))
+    return dict(found)
+
+
+def require_same_plan(old: Run, *, quick: bool, seed: int) -> None:
+    """See that a sitting can be added to a record.
+
+    Raises:
+        BadRecordError: it has other sizes, or other random input.
+    """
+    if old.quick != quick:
+        sizes = "with --quick" if old.quick else "without --quick"
+        message = f"the record was made {sizes}: resume it so, or name another folder"
+        raise BadRecordError(message)
+    if old.seed != seed:
+        message = f"the record has the seed {old.seed}: type --seed {old.seed} to resume it"
+        raise BadRecordError(message)
+
+
+def added(old: Run, new: Run) -> Run:
+    """The record with a further sitting in it; what follows from measures is left out."""
+    measures = {measure.key(): measure for measure in old.measures if not measure.derived}
+    for measure in new.measures:
+        if measure.derived:
+            continue
+        before = measures.get(measure.key())
+        measures[measure.key()] = _joined(before, measure) if before else measure
+    measured = {cell_of(measure) for measure in measures.values()}
+    remarks = [*_still_true(old.remarks, new, measured), *new.remarks]
+    return replace(
+        old,
+        measures=list(measures.values()),
+        remarks=[remark for remark in remarks if not _is_made_good(remark, measured)],
+        versions={**old.versions, **new.versions},
+        notes={**old.notes, **new.notes},
+        duration_s=round(old.duration_s + new.duration_s, 1),
+        spent_s=_together(old.spent_s, new.spent_s),
+        placements={**old.placements, **new.placements},
+        caveats=[*old.caveats, *_differences(old, new)],
+        sittings=[*(old.sittings or [sitting(old)]), sitting(new)],
+    )
+
+
+def sitting(run: Run) -> str:
+    """A sitting in a line: when, how long, and by which command."""
+    load = run.machine.get("load_1min")
+    return f"{run.begin}, {run.duration_s / 60:.0f} minutes, load {load}: {' '.join(run.command)}"
+
+
+def _joined(before: Measure, after: Measure) -> Measure:
+    """The samples of both, repeat by repeat."""
+    groups = [
+        *(before.groups or [1] * len(before.samples)),
+        *(after.groups or [1] * len(after.samples)),
+    ]
+    texts = [each.histogram for each in (before, after) if each.histogram is not None]
+    histogram = merged([Histogram.decoded(text) for text in texts]).encoded() if texts else None
+    return replace(
+        before,
+        samples=[*before.samples, *after.samples],
+        groups=groups if max(groups) > 1 else [],
+        histogram=histogram,
+    )
+
+
+def _still_true(remarks: Iterable[Remark], new: Run, measured: set[Cell]) -> Iterable[Remark]:
+    """Remarks of earlier sittings on what this one did not try, or left out again."""
+    tried = {cell_of(remark) for remark in new.remarks}
+    return [remark for remark in remarks if cell_of(remark) not in tried | measured]
+
+
+def _is_made_good(remark: Remark, measured: set[Cell]) -> bool:
+    """Whether a cell was left out for lack of time, and has a measure all the same."""
+    return remark.why == "over budget" and cell_of(remark) in measured
+
+
+def _together(
+    before: dict[str, dict[str, float]], after: dict[str, dict[str, float]]
+) -> dict[str, dict[str, float]]:
+    """How long each backend took, in all sittings."""
+    found = {experiment: dict(spent_s) for experiment, spent_s in before.items()}
+    for experiment, spent_s in after.items():
+        so_far = found.setdefault(experiment, {})
+        for backend, seconds in spent_s.items():
+            so_far[backend] = round(so_far.get(backend, 0.0) + seconds, 1)
+    return found
+
+
+def _differences(old: Run, new: Run) -> list[str]:
+    """What was not the same in a sitting, in words."""
+    found = _changed(
+        {name: old.machine.get(name) for name in FINGERPRINT},
+        {name: new.machine.get(name) for name in FINGERPRINT},
+    )
+    found += _changed(old.versions, new.versions)
+    if not found:
+        return []
+    listed = "; ".join(found[:LISTED_MAX])
+    more = f"; {len(found) - LISTED_MAX} more" if len(found) > LISTED_MAX else ""
+    text = f"The sitting of {new.begin} was not made with the same as those before: {listed}{more}."
+    return [f"{text} Its repeats stand beside theirs."]
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [
+        f"{name} {after[name]}, before {before[name]}"
+        for name in before
+        if name in after and before[name] != after[name]
+    ]
