@@ -7,8 +7,10 @@ import pytest
 
 from tupelo_bench.harness.statistics import (
     can_tell_pairs,
+    holm,
     mann_whitney_p,
     quantile,
+    share_below,
     sign_test_p,
     student_t,
     summary,
@@ -125,3 +127,17 @@ def test_no_samples_are_refused():
 def test_a_quantile_lies_between_its_neighbours():
     assert quantile([0.0, 10.0], 0.25) == 2.5
     assert quantile([1.0], 0.99) == 1.0
+
+
+def test_holms_correction_is_that_of_the_textbook():
+    # Holm 1979, with the example of R's p.adjust: sorted times what is left, never falling.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_effect_size_is_the_share_of_pairs_that_are_below():
+    assert share_below([1, 2], [3, 4]) == 1.0
+    assert share_below([1, 2, 3], [1, 2, 3]) == 0.5
+    assert share_below([1, 4], [2, 3]) == 0.5
+    assert share_below([3], [1, 2, 3, 4]) == pytest.approx(0.375)

@@ -174,7 +174,9 @@ def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_i
     assert "1 of 1 comparisons; redis case=sorting" in measured
     text, listed = faster_peers(run)
     assert text.startswith("In 1 of 1 comparisons the mean of a peer is better than ours: in 1")
-    assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),)
+    assert tuple(row[:4] for row in listed.rows) == (
+        ("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),
+    )
 
 
 def test_a_peer_that_is_faster_but_not_significantly_misses_no_target_but_is_listed():
@@ -186,7 +188,7 @@ def test_a_peer_that_is_faster_but_not_significantly_misses_no_target_but_is_lis
     text, listed = faster_peers(run)
     assert "in 0 significantly, in 1 not (a tilde), in 0 there are too few" in text
     (row,) = listed.rows
-    assert row[-1] == "~1.02 x"
+    assert row[3] == "~1.02 x"
     page = markdown(run, EXPERIMENTS, [])
     assert text in page
     assert "| redis | \\~1.02 x |" in page
@@ -202,7 +204,9 @@ def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_
     assert measured.startswith("0 of 1 comparisons; perhaps 1 of 1 comparisons; redis")
     assert reached == "too little to tell"
     _, listed = faster_peers(run)
-    assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),)
+    assert tuple(row[:4] for row in listed.rows) == (
+        ("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -215,7 +219,9 @@ def test_a_peer_whose_operation_is_faster_in_a_whole_program_is_listed(metric):
     theirs = Measure("cases", "mp-queue", cell, metric, "s", fast)
     text, listed = faster_peers(run_of(ours, theirs))
     assert text.startswith("In 1 of 1 comparisons the mean of a peer is better than ours: in 1")
-    assert listed.rows == (("cases case=sorting size=7 workers=5", metric, "mp-queue", "2.00 x"),)
+    assert tuple(row[:4] for row in listed.rows) == (
+        ("cases case=sorting size=7 workers=5", metric, "mp-queue", "2.00 x"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +245,7 @@ def test_a_peer_that_is_faster_under_any_load_is_listed(load, quantile):
         for backend, seconds in (("tupelo-shm", 2.0), ("udp", 1.0))
     )
     _, listed = faster_peers(run_of(ours, theirs))
-    assert [row[1:] for row in listed.rows] == [(metric, "udp", "2.00 x")]
+    assert [row[1:4] for row in listed.rows] == [(metric, "udp", "2.00 x")]
 
 
 def test_memory_is_exact_so_that_one_sample_suffices():
@@ -248,7 +254,7 @@ def test_memory_is_exact_so_that_one_sample_suffices():
         for backend, size_bytes in (("tupelo-shm", 131.0), ("redis", 65.5))
     )
     text, listed = faster_peers(run_of(ours, theirs))
-    assert listed.rows[0][1:] == ("memory per tuple", "redis", "2.00 x")
+    assert listed.rows[0][1:4] == ("memory per tuple", "redis", "2.00 x")
     assert ": in 1 significantly" in text
 
 
@@ -317,13 +323,13 @@ def test_one_repeat_that_stood_still_turns_no_comparison_around():
     words = ("significantly faster in a case", "is coordination")
     assert {verdict(run, each)[3] for each in words} == {"**no**"}
     text, listed = faster_peers(run)
-    assert text.endswith("In 1 it is so by the test, and the reverse by the mean (below 1 x).")
+    assert "In 1 it is so by the test, and the reverse by the mean (below 1 x)." in text
     (row,) = listed.rows
-    assert row[-1] == "0.39 x"
+    assert row[3] == "0.39 x"
     run = much_coordinated(FASTER_BUT_FOR_ONE, STEADY)
     assert {verdict(run, each)[3] for each in words} == {"yes"}
     (row,) = faster_peers(run)[1].rows
-    assert row[-1] == "~2.55 x"
+    assert row[3] == "~2.55 x"
 
 
 @pytest.mark.parametrize("fill", [500, 100_000])

@@ -16,7 +16,9 @@ from tupelo_bench.harness.placement import PLACEMENTS
 from tupelo_bench.harness.profiler import NS_PER_S
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
-from tupelo_bench.report.faster import faster_peers
+from tupelo_bench.report.answers import HOW as ANSWERED
+from tupelo_bench.report.answers import answers
+from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.grids import text
 from tupelo_bench.report.tables import Table, mean_of, repeats
@@ -54,7 +56,7 @@ def markdown(
     run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str]]
 ) -> str:
     """The page; `figures` are those that were drawn: title and file."""
-    parts = [HEAD, *_run(run), SIGNS]
+    parts = [HEAD, *_to_know(run), *_summary(run, figures), *_run(run), SIGNS]
     verdicts = targets(run)
     if verdicts.rows and not run.quick:
         parts += ["## What it was to show", table(verdicts)]
@@ -77,6 +79,30 @@ def markdown(
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
+def _to_know(run: Run) -> Iterator[str]:
+    if run.quick:
+        yield "**A quick run: no figure here is a result.**"
+    if run.caveats:
+        yield "**To know before reading:**"
+        yield "\n".join(f"- {caveat}" for caveat in run.caveats)
+
+
+def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A screen of what the record says, before any detail."""
+    if run.quick:
+        return
+    found = answers(run, [file for _, file in figures])
+    if found.rows:
+        yield f"## {found.title}"
+        yield ANSWERED
+        yield table(found)
+    wins, losses = wins_and_losses(run)
+    for each in (losses, wins):
+        if each.rows:
+            yield f"## {each.title}"
+            yield table(each)
+
+
 def table(of: Table) -> str:
     """A table in Markdown."""
     lines = [of.heads, tuple(["---"] + ["---:"] * (len(of.heads) - 1)), *of.rows]
@@ -92,14 +118,10 @@ def _escaped(cell: str) -> str:
 def _run(run: Run) -> Iterator[str]:
     machine = run.machine
     virtual = ", virtual" if machine["virtual"] else ""
-    if run.quick:
-        yield "**A quick run: no figure here is a result.**"
+    yield "## The run"
     if run.sittings:
         yield f"Made in {len(run.sittings)} sittings:"
         yield "\n".join(f"- {sitting}" for sitting in run.sittings)
-    if run.caveats:
-        yield "**To know before reading:**"
-        yield "\n".join(f"- {caveat}" for caveat in run.caveats)
     versions = ", ".join(f"{name} {v}" for name, v in sorted(run.versions.items()) if v)
     yield (
         f"`{' '.join(run.command)}`, begun {run.begin}, {run.duration_s / 60:.0f} minutes, seed"

@@ -1,0 +1,57 @@
+"""What the literature claims of calls and of sorting: [LIMBO], [RPC]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo_bench.experiments.base import OURS
+from tupelo_bench.report.answers.claim import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tupelo_bench.harness.record import Run
+    from tupelo_bench.report.answers.claim import Answer, Pair
+
+
+def of_calls(run: Run) -> Iterator[Answer]:
+    """All that `rpc` and `sort` answer."""
+    if run.of("rpc"):
+        yield in_order(
+            "A call by a space that is linked in takes less time than by an RPC framework.",
+            "LIMBO", _against(run, "rpc", "round trip", OURS, "grpc"), figure="rpc-round-trip",
+        )  # fmt: skip
+        yield in_order(
+            "A space that is linked in is faster than one behind a daemon.", "LIMBO",
+            [
+                pair
+                for daemon in ("tupelo-unix", "tupelo-tcp")
+                for pair in _against(run, "rpc", "round trip", OURS, daemon)
+            ],
+            figure="rpc-round-trip",
+        )  # fmt: skip
+        yield in_order(
+            "One tuple reaches several readers sooner than a message to each.", "LIMBO",
+            _against(run, "rpc", "one to many", OURS, "udp"), figure="rpc-one-message",
+        )  # fmt: skip
+        yield in_order(
+            "Requests that go to whoever is idle are answered sooner than directed ones.", "LIMBO",
+            _against(run, "rpc", "undirected", OURS, "udp"), figure="rpc-requests",
+        )  # fmt: skip
+    if run.of("sort"):
+        for space in ("javaspaces", OURS):
+            yield in_order(
+                f"A space ({space}) sorts faster than CORBA (omniORB).", "RPC",
+                _against(run, "sort", "response time", space, "omniorb"), figure="sort-", of=space,
+            )  # fmt: skip
+
+
+def _against(run: Run, experiment: str, metric: str, one: str, other: str) -> list[Pair]:
+    """The cells that both systems have."""
+    found = []
+    for less in run.find(experiment, metric):
+        if less.backend == one:
+            more = run.find_one(experiment, metric, other, **less.parameters)
+            if more is not None:
+                found.append((less, more))
+    return found

@@ -1,0 +1,144 @@
+"""What the literature claims of a space and its clients: [SETTLE], [MEM]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo_bench.experiments.base import OURS
+from tupelo_bench.experiments.mem.entries import ENTRIES
+from tupelo_bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, against_fresh
+from tupelo_bench.experiments.settle.metrics import (
+    AGING,
+    CLEANING,
+    KNEE,
+    PAPER_AGED,
+    RESPONSE,
+    SHARE,
+    THROUGHPUT,
+    TOGETHER,
+)
+from tupelo_bench.report.answers.claim import at_most, in_order, not_tested, paired, valued
+from tupelo_bench.report.beside import best
+from tupelo_bench.report.units import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tupelo_bench.harness.record import Measure, Run
+    from tupelo_bench.report.answers.claim import Answer, Pair
+
+FULL = 10_000
+A_TENTH = 0.1
+KNEE_PRINTED = (8.0, 14.0)
+SHARE_PRINTED = 0.31
+PLAIN = ("plain-dict", "plain-list")
+
+
+def of_spaces(run: Run) -> Iterator[Answer]:
+    """All that `mem` and `settle` answer."""
+    if run.of("mem"):
+        yield from _of_mem(run)
+    if run.of("settle"):
+        yield from _of_settle(run)
+
+
+def _of_mem(run: Run) -> Iterator[Answer]:
+    yield in_order(
+        f"A space with {whole(FULL)} tuples is slower than an empty one.", "SETTLE; MEM denies it",
+        [
+            pair
+            for metric in ("put", "take")
+            for pair in paired(run, "mem", metric, {"fill": 0, "placement": "apart"},
+                               {"fill": FULL, "placement": "apart"})
+            if pair[0].parameters["entry"] in [entry.name for entry in ENTRIES]
+        ],
+        figure="mem-time-of-a-take",
+    )  # fmt: skip
+    yield in_order(
+        "A key in the last field is slower to take by than one in the first.", "LINDA, Tupleware",
+        paired(run, "mem", "take", {"entry": "key first"}, {"entry": "key last"}),
+        figure="mem-take-by-a-key",
+    )  # fmt: skip
+    yield at_most(
+        "A put takes at most a tenth of JavaSpaces' time.", "MEM",
+        _beside(run, "put", "javaspaces"), A_TENTH,
+        figure="mem-time-of-a-put",
+    )  # fmt: skip
+    plain = [pair for name in PLAIN for pair in _beside(run, "take", name)]
+    yield at_most(
+        "A space is within twice the time of the best plain structure behind a lock.", "LINDA",
+        _best_of(plain), 2.0,
+    )  # fmt: skip
+
+
+def _beside(run: Run, metric: str, backend: str) -> list[Pair]:
+    """Ours and that of another system, at its better placement, for every entry in a new space."""
+    found = []
+    for ours in run.find("mem", metric, fill=0, placement="apart"):
+        if ours.backend == OURS:
+            theirs = best(run, metric, backend, entry=ours.parameters["entry"], fill=0)
+            if theirs is not None:
+                found.append((ours, theirs))
+    return found
+
+
+def _best_of(pairs: list[Pair]) -> list[Pair]:
+    """Of several structures the fastest, for each cell of ours."""
+    least: dict[int, Pair] = {}
+    for ours, theirs in pairs:
+        known = least.get(id(ours))
+        if known is None or theirs.summary.mean < known[1].summary.mean:
+            least[id(ours)] = (ours, theirs)
+    return list(least.values())
+
+
+def _of_settle(run: Run) -> Iterator[Answer]:
+    knees = list(run.find("settle", KNEE, series=TOGETHER, entry="Null"))
+    claim = "From 8 to 14 clients on, throughput no longer rises and the response time does."
+    measured = any(
+        m.backend == OURS for m in run.find("settle", THROUGHPUT, series=TOGETHER, entry="Null")
+    )
+    if measured and not any(m.backend == OURS for m in knees):
+        yield not_tested(claim, "SETTLE", "Tupelo has no knee within the numbers of clients")
+    else:
+        yield valued(claim, "SETTLE", knees, *KNEE_PRINTED, figure="settle-null-all-at-once")
+    aged = list(against_fresh(run, RESPONSE, PAPER_AGED, entry="Null"))
+    yield in_order(
+        f"{whole(PRINTED_WORKLOAD)} operations before the run add to the response time.", "SETTLE",
+        [pair for pair in aged if pair[1].parameters["aged by"] == PRINTED_WORKLOAD],
+        figure="settle-null-8-clients-aged-paper",
+    )  # fmt: skip
+    yield in_order(
+        f"{whole(WORKLOADS[-1])} operations add more than {whole(WORKLOADS[0])}.", "SETTLE",
+        paired(run, "settle", RESPONSE, {"series": PAPER_AGED, "aged by": WORKLOADS[0]},
+               {"series": PAPER_AGED, "aged by": WORKLOADS[-1]}),
+        figure="settle-null-8-clients-aged-paper",
+    )  # fmt: skip
+    yield in_order(
+        "To clean a space takes less time than to age it.", "SETTLE",
+        paired(run, "settle", (CLEANING, AGING), {}, {}),
+    )  # fmt: skip
+    yield valued(
+        f"Aging and cleaning are at most {100 * SHARE_PRINTED:.0f} % of the time.", "SETTLE",
+        list(_shares(run)), 0.0, SHARE_PRINTED,
+    )  # fmt: skip
+    yield in_order(
+        "A durable space has less throughput than a transient one.", "SETTLE, future work",
+        _durable(run, THROUGHPUT), of="tupelo-file",
+    )  # fmt: skip
+
+
+def _shares(run: Run) -> Iterator[Measure]:
+    return run.find("settle", SHARE, series=PAPER_AGED)
+
+
+def _durable(run: Run, metric: str) -> list[Pair]:
+    """The throughput of a durable system, and that of the same one that keeps nothing."""
+    found = []
+    for durable, transient in (("sqlite-durable", "sqlite"), ("tupelo-file", OURS)):
+        for less in run.find("settle", metric, series=TOGETHER):
+            if less.backend == durable:
+                more = run.find_one("settle", metric, transient, **less.parameters)
+                if more is not None:
+                    found.append((less, more))
+    return found
