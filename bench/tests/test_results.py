@@ -484,3 +484,20 @@ def test_the_answer_on_filling_has_every_entry_of_every_system():
     assert table.heads == ("", "Integer", "Double 2048")
     assert [row[0] for row in table.rows] == ["tupelo-shm", "redis"]
     assert all(row[1].endswith("1.00 x") and row[2].endswith(", 2.90 x") for row in table.rows)
+
+
+def test_the_page_sets_spinning_sides_beside_sleeping_ones_with_their_processor_time():
+    cell = {"bytes": 256, "placement": "apart"}
+    run = run_of(
+        *(
+            Measure("rpc", backend, cell, metric, "s", [seconds * factor])
+            for backend, factor in (("tupelo-shm", 1), ("tupelo-aio", 9), ("udp-spinning", 4))
+            for metric, seconds in (("round trip", 2e-6), ("CPU time of a round trip", 4e-6))
+        )
+    )
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "Spinning" in q.title]
+    assert question.tables[0].rows == (
+        ("tupelo-shm", "spin, then sleep", "2.00 µs", "4.00 µs", "-", "-"),
+        ("tupelo-aio", "sleep", "18.0 µs", "36.0 µs", "-", "-"),
+        ("udp-spinning", "spin", "8.00 µs", "16.0 µs", "-", "-"),
+    )

@@ -190,7 +190,8 @@ def test_our_round_trips_stand_beside_those_of_the_paper_and_of_its_orb():
         "grpc",
         "omniorb (C++ on both sides)",
         "tupelo-shm",
-        "redis (as the separate one)",
+        "tupelo-unix (the separate one)",
+        "redis (a daemon, too)",
     )
     ours = apart.heads.index("tupelo-shm")
     rows = {row[0]: row for row in apart.rows}

@@ -37,6 +37,7 @@ WARM_UP = 8
 HONEST = ("", "", 0)
 INTEGER = ENTRIES[1]
 OWNERS = itertools.count()
+SERVERLESS = SimpleNamespace(server_pid=None)
 NOBODY_WAITS = SimpleNamespace(wait=lambda: 0)
 
 
@@ -275,7 +276,7 @@ def test_who_calls_refuses_another_answer(answer, monkeypatch):
     client = SimpleNamespace(call=lambda _: answer)
     monkeypatch.setattr(calls, "calls", lambda _: SimpleNamespace(client=lambda _: client))
     with pytest.raises(WrongResultError, match="the answer should be 8 bytes"):
-        calls.ask(Bench(0, Profiler(), NOBODY_WAITS), None, calls.Plan(8, 8, 1))
+        calls.ask(Bench(0, Profiler(), NOBODY_WAITS), SERVERLESS, calls.Plan(8, 8, 1))
 
 
 @pytest.mark.parametrize("wrong", [lambda asked: asked[1:], lambda asked: [*asked[1:], b"0"]])

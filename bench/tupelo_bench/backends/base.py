@@ -166,7 +166,11 @@ class Peer(ABC):
     """Whether only the process that opens a space can reach it: then `mem` alone has it."""
     share: ClassVar[float] = 1.0
     """Its part of the time of an experiment, beside the other peers."""
+    only_in: ClassVar[frozenset[str]] = frozenset()
+    """The experiments that it is made for; empty for all."""
     server: Server | None = None
+    server_pid: int | None = None
+    """The process of the server, also as the workers see the peer; None if there is none."""
 
     @classmethod
     def missing(cls) -> str | None:

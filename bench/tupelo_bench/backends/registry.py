@@ -8,13 +8,17 @@ from tupelo_bench.backends.grpc_calls import GRPC
 from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.manager import Manager
 from tupelo_bench.backends.omniorb import OmniORB
+from tupelo_bench.backends.plain import PlainDict, PlainList
 from tupelo_bench.backends.postgres import Postgres
 from tupelo_bench.backends.queue import Queue
 from tupelo_bench.backends.redis import Redis
 from tupelo_bench.backends.rinda import InsideRinda, Rinda
+from tupelo_bench.backends.served import FileSpace, ServedSpace, TcpSpace
 from tupelo_bench.backends.space import PrivateSpace, SharedSpace
 from tupelo_bench.backends.sqlite import DurableSQLite, SQLite
 from tupelo_bench.backends.udp import UDP
+from tupelo_bench.backends.waiting import SleepingSpace, SpinningUDP
+from tupelo_bench.backends.xml_rpc import XmlRpc
 
 if TYPE_CHECKING:
     from tupelo_bench.backends.base import Peer
@@ -34,6 +38,14 @@ PEERS: tuple[type[Peer], ...] = (
     UDP,
     GRPC,
     OmniORB,
+    PlainDict,
+    PlainList,
+    XmlRpc,
+    SpinningUDP,
+    SleepingSpace,
+    ServedSpace,
+    TcpSpace,
+    FileSpace,
 )
 
 OURS = ("tupelo-shm", "tupelo-mem")

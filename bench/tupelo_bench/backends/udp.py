@@ -8,7 +8,7 @@ from __future__ import annotations
 import select
 import socket
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tupelo_bench.backends.calls import STOP, Caller, Client, Servant, address_file
 from tupelo_bench.harness.machine import kernel
@@ -31,13 +31,14 @@ class UDP(Caller):
     title = "UDP sockets"
     how = "A connected socket per server on the loopback, a datagram there and one back."
     bytes_max = DATAGRAM_BYTES
+    socket_type: ClassVar[type[socket.socket]] = socket.socket
 
     @classmethod
     def version(cls) -> str:
         return kernel()
 
     def servant(self, number: int) -> Servant:
-        endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        endpoint = self.socket_type(socket.AF_INET, socket.SOCK_DGRAM)
         endpoint.bind((LOOPBACK, 0))
         address_file(self.folder, number).write_text(str(endpoint.getsockname()[1]))
         return UDPServant(endpoint)
@@ -45,7 +46,7 @@ class UDP(Caller):
     def client(self, servers: int) -> Client:
         sockets = []
         for number in range(servers):
-            endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            endpoint = self.socket_type(socket.AF_INET, socket.SOCK_DGRAM)
             endpoint.connect((LOOPBACK, int(address_file(self.folder, number).read_text())))
             # Not `settimeout`, with which each call asks first whether it would wait.
             endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE)

@@ -45,7 +45,11 @@ class Experiment(ABC):
         """Those that take part."""
         from tupelo_bench.backends.base import Backend
 
-        return [peer for peer in all_peers if issubclass(peer, Backend)]
+        return [peer for peer in self.meant(all_peers) if issubclass(peer, Backend)]
+
+    def meant(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        """Those that are not made for other experiments."""
+        return [peer for peer in all_peers if not peer.only_in or self.name in peer.only_in]
 
     @abstractmethod
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:

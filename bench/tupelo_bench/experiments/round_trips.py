@@ -18,11 +18,19 @@ QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 OF_CLOSED = QUANTILES[:2]  # of a thousand calls one is beyond the last
 
 
+CPU_TIME = "CPU time of a round trip"
+
+
 def closed_loop(stage: Stage, metric: str, *, server: Target, client: Target) -> None:
-    """Run both, and note what the client timed under the name of the metric."""
-    _, (_, profiler) = stage.run_at(
+    """Run both, and note what the client timed under the name of the metric.
+
+    Each returns its processor time of a round trip, or None if it can not tell.
+    """
+    (server_cpu_s, client_cpu_s), (_, profiler) = stage.run_at(
         (stage.placement.server, *server), (stage.placement.client, *client)
     )
+    if server_cpu_s is not None and client_cpu_s is not None:
+        stage.note(CPU_TIME, "s", [server_cpu_s + client_cpu_s])
     track = profiler.tracks[metric]
     histogram = Histogram()
     histogram.record(track.duration_ns)

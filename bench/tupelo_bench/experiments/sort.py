@@ -103,7 +103,7 @@ class Sort(Experiment):
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         return [
             peer
-            for peer in all_peers
+            for peer in self.meant(all_peers)
             if not (peer.one_process or peer.name == "sqlite-durable")
             and (
                 issubclass(peer, Backend | NativeCaller)

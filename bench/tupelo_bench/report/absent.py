@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 CALLS = "carries calls, and holds no tuples"
 ONE_PROCESS = "is within one process, which no other can reach"
+IN_MEM = "stands beside puts and takes only"
+SPINNING = "tells how a caller waits, so it stands beside calls only"
+SERVED = "the same engine behind a server: shown beside puts and takes, calls, and clients"
+FILE = "the same engine in a file: `settle` shows what that costs"
 DURABLE = "is sqlite with a sync at each commit: `settle` shows what that costs"
 NATIVE = "its loop is C++ and times itself, request after request: it can do no other pattern"
 
@@ -22,12 +26,17 @@ ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (("mem", "settle", "cases"), "", ("udp", "grpc", "omniorb"), CALLS),
     (("mem", "cases", "rpc", "sort"), "", ("sqlite-durable",), DURABLE),
     (("settle", "cases", "rpc", "sort"), "", ("tupelo-mem", "rinda-inside"), ONE_PROCESS),
+    (("settle", "cases", "rpc", "sort"), "", ("plain-dict", "plain-list"), ONE_PROCESS),
+    (("settle", "cases", "rpc", "sort"), "", ("xml-rpc",), IN_MEM),
+    (("mem", "settle", "cases", "sort"), "", ("udp-spinning", "tupelo-aio"), SPINNING),
+    (("cases", "sort"), "", ("tupelo-unix", "tupelo-tcp"), SERVED),
+    (("mem", "cases", "rpc", "sort"), "", ("tupelo-file",), FILE),
     (("sort",), "", ("udp",), "a part of the numbers does not fit into a datagram"),
     (("rpc",), "open loop", ("omniorb",), NATIVE),
     (("rpc",), "one to many", ("omniorb",), NATIVE),
     (("rpc",), "undirected", ("omniorb",), NATIVE),
     (("settle",), "remote clients", ("all",), "everything is on one host"),
-    (("settle",), "durable", ("all but sqlite",), "the others sync nothing to a disk"),
+    (("settle",), "durable", ("all but sqlite and Tupelo",), "the others sync nothing to a disk"),
     (
         ("cases",),
         "search by success factor",

@@ -25,9 +25,10 @@ GROUP = 0.82  # of the distance between two groups of bars is bars
 COLOURS = (
     "#000000", "#7f7f7f", "#2ca02c", "#d62728", "#9467bd", "#c5b0d5", "#ff7f0e",
     "#1f77b4", "#bcbd22", "#8c564b", "#17becf", "#e377c2", "#98df8a", "#393b79",
+    "#c49c94", "#f7b6d2", "#aec7e8", "#9edae5", "#525252", "#737373", "#969696", "#bdbdbd",
 )  # fmt: skip
 REFERENCE = "#555555"
-MARKS = "osD^vP*X<>phdH"
+MARKS = "osD^vP*X<>phdH81234+x|"
 NEARLY_ALL = 0.999_999  # of a mean: a line down to there ends below every axis
 MARKS_SHARE, MARKS_ABOVE = 0.98, 1.2  # of single operations: what is above is shown at the end
 BARS_SPREAD = 10.0  # bars that differ by less than that begin at zero, and so can be compared

@@ -57,6 +57,7 @@ class Manager(Backend):
             message = f"the manager did not start at {self._address} (107 bytes at most, TMPDIR)"
             raise ServerFailedError(message) from error
         self._manager = manager
+        self.server_pid = manager.pid()
 
     def stop(self) -> None:
         if self._manager is not None:

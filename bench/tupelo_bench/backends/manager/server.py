@@ -20,6 +20,11 @@ class StoreProxy(BaseProxy):
 class StoreManager(BaseManager):
     """The server process; it listens on a Unix socket."""
 
+    def pid(self) -> int | None:
+        """That of the process, once it was started."""
+        pid: int | None = self._process.pid  # type: ignore[attr-defined]
+        return pid
+
 
 STORE = Store()
 

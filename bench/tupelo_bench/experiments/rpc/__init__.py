@@ -77,7 +77,7 @@ class RPC(Experiment):
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         wanted = (Backend, Caller, NativeCaller)
-        found = [p for p in all_peers if issubclass(p, wanted) and not p.one_process]
+        found = [p for p in self.meant(all_peers) if issubclass(p, wanted) and not p.one_process]
         return [peer for peer in found if peer.name != "sqlite-durable"]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.base import Backend
 from tupelo_bench.backends.space_calls import SpaceCalls
 from tupelo_bench.experiments.round_trips import closed_loop
+from tupelo_bench.harness.cpu_time import cpu_time_ns
 from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
+    from tupelo_bench.backends.base import Peer
     from tupelo_bench.backends.calls import Client
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
@@ -45,8 +47,8 @@ def call(stage: Stage, plan: Plan) -> None:
     closed_loop(stage, ROUND_TRIP, server=(serve, (peer, plan)), client=(ask, (peer, plan)))
 
 
-def serve(bench: Bench, peer: Any, plan: Plan) -> None:
-    """Check the requests, and answer until asked to stop."""
+def serve(bench: Bench, peer: Any, plan: Plan) -> float:
+    """Check the requests, and answer until asked to stop; its processor time of a request."""
     servant = calls(peer).servant(bench.number)
     expected, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
     bench.start.wait()
@@ -56,18 +58,25 @@ def serve(bench: Bench, peer: Any, plan: Plan) -> None:
         if request != expected:
             message = f"the request should be {len(expected)} bytes, it is {request!r:.100}"
             raise WrongResultError(message)
+        answered[0] += 1
         return response
 
+    answered = [0]
+    begin = process_time()
     servant.serve(answer)
+    return (process_time() - begin) / max(1, answered[0])
 
 
-def ask(bench: Bench, peer: Any, plan: Plan) -> None:
-    """Ask, and check the answers."""
+def ask(bench: Bench, peer: Any, plan: Plan) -> float:
+    """Ask, and check the answers; the processor time of a round trip, here and in a server."""
     bench.start.wait()
     client: Client = calls(peer).client(1)
     request, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
     call, add = client.call, bench.profiler.add
+    spent_s = 0.0
     for exchange in range(-plan.warm_up, plan.exchanges):
+        if exchange == 0:
+            spent_s = -cpu_time_s(peer)
         begin = perf_counter_ns()
         answer = call(request)
         end = perf_counter_ns()
@@ -76,5 +85,12 @@ def ask(bench: Bench, peer: Any, plan: Plan) -> None:
         if answer != response:
             message = f"the answer should be {len(response)} bytes, it is {answer!r:.100}"
             raise WrongResultError(message)
+    spent_s += cpu_time_s(peer)
     client.stop(1)
     client.close()
+    return spent_s / plan.exchanges
+
+
+def cpu_time_s(peer: Peer) -> float:
+    """What this process has run so far, and the server of the peer if it has one."""
+    return process_time() + (cpu_time_ns(peer.server_pid) / 1e9 if peer.server_pid else 0.0)

@@ -29,13 +29,17 @@ PRINTED = {
 # The same, for as many bytes each way: COOL ORB, L²imbo.
 PRINTED_EACH_WAY = {100: (2.6, 1.9), 1_000: (3.8, 4.4)}
 # In place of sockets, of ANSAware and COOL (programs of C++), and of a space linked and separate.
-COLUMNS = ("udp", "grpc", "omniorb", OURS, "redis")
-# We have no daemon: it is another's that stands there. And not all columns have a loop in Python.
-TOLD = {"omniorb": "omniorb (C++ on both sides)", "redis": "redis (as the separate one)"}
+COLUMNS = ("udp", "grpc", "omniorb", OURS, "tupelo-unix", "redis")
+# Not all columns have a loop in Python.
+TOLD = {
+    "omniorb": "omniorb (C++ on both sides)",
+    "tupelo-unix": "tupelo-unix (the separate one)",
+    "redis": "redis (a daemon, too)",
+}
 
 
 def printed(run: Run) -> list[Printed]:
-    """A table per placement; with means alone, since it has ten columns."""
+    """A table per placement; with means alone, since it has eleven columns."""
     heads: tuple[str, ...] = ("", "sockets", "ANSAware", "COOL ORB", "L²imbo linked", "separate")
     heads += tuple(TOLD.get(name, name) for name in COLUMNS)
     return [

@@ -21,6 +21,8 @@ def started(peer_class: type[Peer], where: Placement | None = None) -> Iterator[
     with temporary_folder(peer.name) as folder:
         try:
             peer.start(folder, (where or placement("free")).server)
+            if peer.server is not None:
+                peer.server_pid = peer.server.process.pid
             yield peer
         finally:
             peer.stop()

@@ -12,6 +12,7 @@ from tupelo_bench.report.questions.knee import knee
 from tupelo_bench.report.questions.memory import memory
 from tupelo_bench.report.questions.remote import remote
 from tupelo_bench.report.questions.search import search
+from tupelo_bench.report.questions.waiting import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
         knee(run, experiments),
         aging(run, experiments),
         remote(run),
+        waiting(run),
         field_order(run),
         search(run),
         memory(run),
