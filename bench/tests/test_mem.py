@@ -7,7 +7,8 @@ from io import StringIO
 import pytest
 from records import mem, run_of
 
-from tupelo.terminal import Terminal
+from tupelo.demo.terminal import Terminal
+from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.manager import Manager
 from tupelo_bench.backends.queue import Queue
 from tupelo_bench.backends.redis import Redis
@@ -16,6 +17,7 @@ from tupelo_bench.backends.sqlite import SQLite
 from tupelo_bench.experiments.mem import CYCLES, Mem, kinds, memory
 from tupelo_bench.experiments.mem.client import BATCH, kept, key_client, same
 from tupelo_bench.experiments.mem.entries import ENTRIES, LARGE, SMALL, KeyPlan
+from tupelo_bench.experiments.mem.warming import Warming
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.progress import Progress
@@ -276,3 +278,55 @@ def test_who_has_no_server_stands_beside_servers_wherever_those_run():
     found = {series.label: [point.mean for point in series.points] for series in figure.series}
     assert set(found) == {"tupelo-shm", "redis"}
     assert found["redis"][0] == pytest.approx(30e-6, rel=0.01)
+
+
+def test_the_empty_and_the_filled_space_stand_in_one_figure():
+    """[MEM], figures 1 and 2: whether filling slows it down is seen at a glance."""
+    run = run_of(
+        *(
+            mem(backend, entry, microseconds, fill=fill, metric="put")
+            for backend in ("tupelo-shm", "redis")
+            for entry in ("Null", "Integer")
+            for fill, microseconds in ((0, 1.0), (10_000, 2.0))
+        )
+    )
+    (figure,) = [each for each in Mem().figures(run) if each.title == "Time of a put"]
+    assert [(series.label, series.beside) for series in figure.series] == [
+        ("tupelo-shm", ""),
+        ("tupelo-shm, 10 000 tuples there", "tupelo-shm"),
+        ("redis", ""),
+        ("redis, 10 000 tuples there", "redis"),
+    ]
+    assert figure.note == "full colour: empty space; pale: 10 000 tuples there"
+
+
+@pytest.mark.parametrize(
+    ("fixed", "until_steady", "times_ns", "expected"),
+    [
+        (0, False, [], 0),
+        (3, False, [9] * 9, 3),
+        (2, True, [1_000] * 50, 2 + 5),  # the fixed ones do not tell
+        (2, True, [900, 900, *range(2_000, 1_000, -100), *[1_000] * 50], 2 + 10 + 5),
+        (2, True, [1_000, 1_030] * 50, 2 + 30),  # never steady
+        (0, True, [1_000, 1_019, 1_000, 1_010, 1_020], 5),
+    ],
+)
+def test_who_compiles_is_warm_when_five_cycles_differ_by_less_than_two_percent(
+    fixed, until_steady, times_ns, expected
+):
+    warming = Warming(fixed, until_steady=until_steady)
+    for time_ns in times_ns:
+        if warming.is_over():
+            break
+        warming.add(time_ns)
+    assert warming.is_over()
+    assert warming.cycles == expected
+
+
+def test_only_a_system_that_compiles_goes_on_until_it_is_steady():
+    for peer, expected in ((JavaSpaces, True), (Redis, False)):
+        jobs = [job for job in Mem().jobs(peer, Options()) if "plan" in job.once.keywords]
+        plans = [job.once.keywords["plan"] for job in jobs]
+        assert {plan.until_steady for plan in plans if hasattr(plan, "until_steady")} == {expected}
+    quick = Mem().jobs(JavaSpaces, Options(quick=True))
+    assert not any(getattr(j.once.keywords.get("plan"), "until_steady", False) for j in quick)

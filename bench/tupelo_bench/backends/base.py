@@ -158,6 +158,8 @@ class Peer(ABC):
     how_to_install: ClassVar[str] = ""
     warm_up: ClassVar[int] = 100
     """How many operations come before those that count: a virtual machine compiles as it runs."""
+    compiles: ClassVar[bool] = False
+    """Whether it compiles as it runs: then it is warm when its times differ no more."""
     has_server: ClassVar[bool] = False
     """Whether a process of its own holds the tuples: then it matters where that runs."""
     no_memory: ClassVar[str | None] = None

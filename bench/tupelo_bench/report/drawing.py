@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tupelo_bench.report.figure import Figure, Series
 
 WIDTH_INCH, HEIGHT_INCH = 7.2, 4.0
+WIDE_INCH, MANY_BARS = 11.0, 14  # so wide is a figure with more bars than that side by side
 SVG_DPI = 72  # that of every SVG: with another one a title is measured elsewhere than it stands
 GROUP = 0.82  # of the distance between two groups of bars is bars
 # One for each peer, that can be told apart, also in pairs; ours is the darkest.
@@ -29,6 +30,7 @@ COLOURS = (
 )  # fmt: skip
 REFERENCE = "#555555"
 MARKS = "osD^vP*X<>phdH81234+x|"
+PALE = 0.45
 NEARLY_ALL = 0.999_999  # of a mean: a line down to there ends below every axis
 MARKS_SHARE, MARKS_ABOVE = 0.98, 1.2  # of single operations: what is above is shown at the end
 BARS_SPREAD = 10.0  # bars that differ by less than that begin at zero, and so can be compared
@@ -94,7 +96,8 @@ def _drawn(figure: Figure, title: str) -> tuple[str, float]:
     """
     from matplotlib import pyplot as plt
 
-    size = (WIDTH_INCH, HEIGHT_INCH)
+    is_wide = figure.kind == "bars" and len(figure.series) > MANY_BARS
+    size = (WIDE_INCH if is_wide else WIDTH_INCH, HEIGHT_INCH)
     canvas, axes = plt.subplots(figsize=size, dpi=SVG_DPI, layout="constrained")
     axes.yaxis.set_major_formatter(lambda value, _: quantity(value, figure.unit, short=True))
     is_log = figure.log_y and (figure.kind != "bars" or _spread(figure) > BARS_SPREAD)
@@ -131,8 +134,6 @@ def _bottom(axes: Any, figure: Figure) -> None:
 
     Its line then goes on to the lower edge.
     """
-    if figure.kind == "bars":
-        return
     ends = [
         end
         for series in figure.series
@@ -197,8 +198,9 @@ def _bars(axes: Any, figure: Figure) -> None:
             width,
             yerr=_errors(series, log=figure.log_y),
             error_kw={"linewidth": 0.8},
-            label=series.label,
-            color=_colour(series.label, number),
+            label=None if series.beside else series.label,
+            alpha=PALE if series.beside else None,
+            color=_colour(series.beside or series.label, number),
         )
     axes.set_xticks(range(len(values)), [_tick(value).replace(" ", "\n", 1) for value in values])
     axes.grid(visible=False, axis="x")

@@ -94,8 +94,13 @@ def with_beside(
         if series.label in present
     )
     drawn = {"--": "dashed", ":": "dotted", "-.": "dashes and dots"}[dashes]
+    if figure.kind == "bars":
+        drawn = "pale"
     note = "; ".join(part for part in (figure.note, f"{drawn}: {words}" if added else "") if part)
-    return replace(figure, series=(*figure.series, *added), note=note)
+    series = [*figure.series, *added]
+    if figure.kind == "bars":  # a pale one stands right of its own
+        series.sort(key=lambda one: present.index(one.beside or one.label))
+    return replace(figure, series=tuple(series), note=note)
 
 
 def bars(

@@ -41,13 +41,15 @@ class JavaSpaces(Backend):
         "Apache River's Outrigger, transient, on the loopback; a class per shape, through JPype in"
         " the client's process. A search in several spaces is one call that waits: a take by a"
         " template per space, a read by one of their superclass. A template's null matches"
-        " anything, so a null can not be asked for. In mem, Java times the puts and takes. 5,000"
+        " anything, so a null can not be asked for. In mem, Java times the puts and takes. Server:"
+        f" java {HEAP}, HotSpot's defaults. 5,000"
         " operations of a client come first that do not count, in which its virtual machine"
         " compiles itself to a tenth of its first times. In cases they are of all processes"
         " together, and in sort and for undirected requests of the master and of all workers: where"
         " these are many their machines are still cold, and the times are those of that."
     )
     warm_up = 5_000
+    compiles = True
     share = 3.0
     how_to_install = (
         "apt-get install openjdk-17-jdk-headless maven; pip install jpype1;"

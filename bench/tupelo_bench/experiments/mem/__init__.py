@@ -36,7 +36,7 @@ from tupelo_bench.experiments.mem.entries import (
 )
 from tupelo_bench.harness.placement import lacking
 from tupelo_bench.harness.runner import Job
-from tupelo_bench.report.figure import Figure, bars, lines
+from tupelo_bench.report.figure import Figure, bars, lines, with_beside
 from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class Mem(Experiment):
         cycles = 5 if options.quick else -(-CYCLES // repeats)
         warm_up = 1 if options.quick else max(1, peer.warm_up // BATCH)
         once: Any = job.once
-        plan = replace(once.keywords["plan"], cycles=cycles, warm_up=warm_up)
+        plan = replace(once.keywords["plan"], cycles=cycles, warm_up=warm_up,
+                       until_steady=peer.compiles and not options.quick)  # fmt: skip
         return replace(job, once=partial(once.func, plan=plan))
 
     def figures(self, run: Run) -> list[Figure]:
@@ -125,13 +126,16 @@ class Mem(Experiment):
         names = [entry.name for entry in ENTRIES]
         fills = sorted({measure.parameters["fill"] for measure in run.find(self.name, "put")})
         for metric in ("put", "take"):
-            for fill in fills[:2]:
-                how_full = f"{whole(fill)} tuples there" if fill else "empty space"
-                title = f"Time of a {metric}, {how_full}"
-                fixed: dict[str, Any] = {"fill": fill, "placement": "apart"}
-                found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
+            both = [
+                bars(run, "mem", metric, "entry", names, title=f"Time of a {metric}",
+                     fixed={"fill": fill, "placement": "apart"}, note="full colour: empty space")
+                for fill in fills[:2]
+            ]  # fmt: skip
+            for full in both[1:]:
+                both[0] = with_beside(both[0], full, f"{whole(fills[1])} tuples there")
+            found += both[:1]
             title = f"Time of a {metric}, empty space, the server on the client's processor"
-            fixed = {"fill": 0, "placement": "together"}
+            fixed: dict[str, Any] = {"fill": 0, "placement": "together"}
             found.append(
                 bars(
                     run, "mem", metric, "entry", names, fixed=fixed, title=title,

@@ -10,13 +10,15 @@ from tupelo_bench.backends.batches import in_batches, put_each, take_each
 from tupelo_bench.experiments.mem import memory
 from tupelo_bench.experiments.mem.entries import by_key, key_template, key_tuple, key_tuples
 from tupelo_bench.experiments.mem.memory import check_count
+from tupelo_bench.experiments.mem.warming import CYCLES as WARM_CYCLES
+from tupelo_bench.experiments.mem.warming import Warming
 from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tupelo_bench.backends.base import Backend
-    from tupelo_bench.experiments.mem.entries import Entry, EntryPlan, KeyPlan
+    from tupelo_bench.experiments.mem.entries import Entry, EntryPlan, KeyPlan, Plan
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -49,6 +51,8 @@ def note(stage: Stage, outcome: Any) -> None:
         stage.note(metric, "s", profiler.tracks[metric].samples_s())
     if bridge_s is not None:
         stage.note(BRIDGE, "s", [bridge_s])
+    if WARM_CYCLES in profiler.counts:
+        stage.note(WARM_CYCLES, "", [float(profiler.counts[WARM_CYCLES])])
 
 
 def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> float | None:
@@ -57,7 +61,8 @@ def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> float 
     space = backend.open(SPACE)
     fields, template = entry.fields(backend, seed), entry.template(backend)
     memory.put_batches(space, entry.many(backend, seed, fill))
-    for cycle in range(-plan.warm_up, plan.cycles):
+    warming, counted = Warming(plan.warm_up, until_steady=plan.until_steady), 0
+    while counted < plan.cycles:
         put_ns = put_each(space, [fields] * BATCH)
         take_ns = 0
         for templates in in_batches([template] * BATCH, kept(entry)):
@@ -67,9 +72,8 @@ def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> float 
                 message = f"put {fields!r:.100}, but took {taken!r:.300}"
                 raise WrongResultError(message)
             del taken
-        if cycle >= 0:  # those before are to warm up
-            bench.profiler.add("put", put_ns, BATCH)
-            bench.profiler.add("take", take_ns, BATCH)
+        counted += timed(bench, warming, put_ns, take_ns)
+    note_warming(bench, warming, plan)
     check_count(space, template, fill)
     abandon(space)
     return backend.bridge_s(fields)
@@ -90,21 +94,38 @@ def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> None
     field, fill = plan.field, plan.fill
     space = backend.open(SPACE)
     memory.put_batches(space, key_tuples(backend, seed, fill, field=field))
-    cycles = range(-plan.warm_up, plan.cycles)
-    for cycle, (new, wanted) in zip(cycles, key_cycles(fill, seed), strict=False):
+    warming, counted = Warming(plan.warm_up, until_steady=plan.until_steady), 0
+    for new, wanted in key_cycles(fill, seed):
+        if counted == plan.cycles:
+            break
         tuples = [key_tuple(field, key) for key in new]
         asked = [key_tuple(field, key) for key in wanted]
         templates = [by_key(fields, field=field) for fields in asked]
         put_ns = put_each(space, tuples)
         take_ns, taken = take_each(space, templates)
-        if cycle >= 0:
-            bench.profiler.add("put", put_ns, BATCH)
-            bench.profiler.add("take", take_ns, BATCH)
+        counted += timed(bench, warming, put_ns, take_ns)
         if taken != asked:
             message = f"asked for the keys {wanted}, but took {taken!r:.300}"
             raise WrongResultError(message)
+    note_warming(bench, warming, plan)
     check_count(space, key_template(backend, field=field), fill)
     abandon(space)
+
+
+def timed(bench: Bench, warming: Warming, put_ns: int, take_ns: int) -> bool:
+    """Note the times of a cycle, if it counts; whether it does."""
+    if not warming.is_over():
+        warming.add(put_ns + take_ns)
+        return False
+    bench.profiler.add("put", put_ns, BATCH)
+    bench.profiler.add("take", take_ns, BATCH)
+    return True
+
+
+def note_warming(bench: Bench, warming: Warming, plan: Plan) -> None:
+    """Count the cycles before those that count, where their number was not fixed."""
+    if plan.until_steady:
+        bench.profiler.count(WARM_CYCLES, warming.cycles)
 
 
 def key_cycles(fill: int, seed: int) -> Iterator[tuple[list[int], list[int]]]:

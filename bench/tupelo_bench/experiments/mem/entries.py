@@ -126,6 +126,8 @@ class Plan(ABC):
     cycles: int = 0
     warm_up: int = 0
     """Cycles that come before those that count."""
+    until_steady: bool = False
+    """Whether further ones come before, until they differ no more (`warming`)."""
 
     @property
     @abstractmethod
