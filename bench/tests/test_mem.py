@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from records import mem, run_of
 
-from tupelo.demo.terminal import Terminal
+from tupelo.terminal import Terminal
 from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.manager import Manager
 from tupelo_bench.backends.queue import Queue

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from records import run_of
 
-from tupelo.demo.terminal import Terminal
+from tupelo.terminal import Terminal
 from tupelo_bench.backends.base import Peer
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.placement import placement
