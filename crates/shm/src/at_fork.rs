@@ -13,27 +13,31 @@ pub trait AtFork: Sync {
     fn after(&self, is_child: bool);
 }
 
-static HANDLER: OnceLock<&'static dyn AtFork> = OnceLock::new();
+/// In the order in which they came. Found without a lock, which a fork could meet.
+static HANDLERS: [OnceLock<&'static dyn AtFork>; HANDLERS_MAX] =
+    [const { OnceLock::new() }; HANDLERS_MAX];
+const HANDLERS_MAX: usize = 4;
 
-/// Has this done around each fork from now on. There is one such handler per process.
+/// Has this done around each fork from now on. Of several handlers, the last is the first before a fork, and the last
+/// after it. Called once per handler.
 ///
 /// # Panics
 ///
-/// If there is another one, or no memory for a fork handler.
+/// If there are four handlers already, or no memory for one.
 pub fn at_fork(handler: &'static dyn AtFork) {
     watch_forks();
-    let first = *HANDLER.get_or_init(|| handler);
-    assert!(std::ptr::addr_eq(first, handler), "there is one handler of forks per process");
+    let has_place = HANDLERS.iter().any(|place| place.set(handler).is_ok());
+    assert!(has_place, "there are at most {HANDLERS_MAX} handlers of forks per process");
+}
+
+fn handlers() -> impl DoubleEndedIterator<Item = &'static dyn AtFork> {
+    HANDLERS.iter().filter_map(|place| place.get().copied())
 }
 
 pub(crate) fn before() {
-    if let Some(handler) = HANDLER.get() {
-        handler.before();
-    }
+    handlers().rev().for_each(AtFork::before);
 }
 
 pub(crate) fn after(is_child: bool) {
-    if let Some(handler) = HANDLER.get() {
-        handler.after(is_child);
-    }
+    handlers().for_each(|handler| handler.after(is_child));
 }

@@ -13,6 +13,7 @@ use tupelo_shm::{Directory, HowRemoved, Segment};
 
 use crate::durable::{self, Durability};
 use crate::error::Error;
+use crate::forks;
 use crate::lease_renewer::LeaseRenewer;
 use crate::url::{Address, Place};
 
@@ -161,6 +162,7 @@ impl Space {
     /// * [`Error::SpaceFull`] if a new one finds no room.
     /// * [`Error::Storage`] if its file cannot be read or written.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
+        forks::watch();
         let Address { place, size_bytes, sync } = Address::parse(url)?;
         let size_bytes = size_bytes.unwrap_or(options.size_bytes);
         let sync = sync.unwrap_or(options.sync);

@@ -29,6 +29,7 @@ mod elsewhere;
 mod error;
 mod explain;
 mod fault;
+mod forks;
 mod lease;
 mod lease_renewer;
 mod notifier;

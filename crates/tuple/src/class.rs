@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::encoding::{Reader, write};
 use crate::image::ARITY_MAX;
@@ -37,6 +37,11 @@ static CLASSES: RwLock<Option<HashMap<&'static [u8], &'static Class>>> = RwLock:
 static NUMBERED: [OnceLock<Box<[OnceLock<&'static Class>]>>; CLASSES_MAX / CHUNK] =
     [const { OnceLock::new() }; CLASSES_MAX / CHUNK];
 const CHUNK: usize = 256;
+
+/// Locks the table of classes: see [`crate::before_fork`].
+pub(crate) fn lock_classes() -> RwLockWriteGuard<'static, impl Sized> {
+    CLASSES.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Class {
     /// The class `name` with these fields, which is derived from `bases`, nearest first.

@@ -4,8 +4,9 @@
 //! changed. This process reads each page once.
 
 use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use tupelo_shm::fork_local::ForkLocal;
 use tupelo_shm::{CopyBuffer, View};
 use tupelo_tuple::{CLASS_BYTES_MAX, Class};
 
@@ -13,12 +14,19 @@ use crate::base::layout::{self, SHAPES_MAX};
 use crate::store::Store;
 use crate::store::registry::{self, Kinds};
 
-/// What this process has read of the classes.
-#[derive(Default)]
+/// What this process has read of the classes. A fork may come while another thread reads one: the child waits for
+/// nothing of that.
 pub(crate) struct Classes {
-    /// By shape; shapes that are of no class are not asked for.
-    by_shape: OnceLock<Box<[OnceLock<&'static Class>]>>,
-    names: RwLock<Names>,
+    /// By shape, the [number](Class::number) of the class; 0 if it has not been read.
+    by_shape: Box<[AtomicU32]>,
+    names: ForkLocal<Names>,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        let by_shape = (0..SHAPES_MAX).map(|_| AtomicU32::new(0)).collect();
+        Self { by_shape, names: ForkLocal::new() }
+    }
 }
 
 /// The shapes by the names that a template may give: the class's own, or that of a base.
@@ -38,10 +46,9 @@ pub(crate) fn class(
     shape: u32,
     bytes: usize,
 ) -> Option<&'static Class> {
-    let by_shape =
-        store.classes.by_shape.get_or_init(|| (0..SHAPES_MAX).map(|_| OnceLock::new()).collect());
-    let place = by_shape.get(shape as usize)?;
-    if let Some(class) = place.get() {
+    let place = store.classes.by_shape.get(shape as usize)?;
+    // Acquire pairs with the Release below: the class has its number before that is noted.
+    if let Some(class) = Class::with_number(place.load(Ordering::Acquire)) {
         return Some(class);
     }
     if bytes > CLASS_BYTES_MAX {
@@ -53,7 +60,8 @@ pub(crate) fn class(
         view.violate();
         return None;
     };
-    Some(place.get_or_init(|| class))
+    place.store(class.number(), Ordering::Release);
+    Some(class)
 }
 
 /// The shapes of entries whose class has this name, or is derived from one that has, ascending.
@@ -95,12 +103,8 @@ pub(crate) fn classes_named(store: &Store, name: &str) -> Vec<&'static Class> {
 /// Gives `use_names` the shapes by their names, once those that came meanwhile are among them.
 fn with_names<R>(store: &Store, view: &View<'_>, use_names: impl FnOnce(&Names) -> R) -> R {
     let count = registry::count(view);
-    let names = store.classes.names.read().unwrap_or_else(PoisonError::into_inner);
-    if names.read >= count {
-        return use_names(&names);
-    }
-    drop(names);
-    let mut names = store.classes.names.write().unwrap_or_else(PoisonError::into_inner);
+    let mut slot = store.classes.names.lock(Some);
+    let names = slot.content();
     while names.read < count {
         let shape = names.read;
         names.read += 1;
@@ -115,5 +119,32 @@ fn with_names<R>(store: &Store, view: &View<'_>, use_names: impl FnOnce(&Names) 
             }
         }
     }
-    use_names(&names)
+    use_names(names)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+    use tupelo_crashtest::{Exit, fork};
+    use tupelo_tuple::{Field, TupleRef};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn the_child_of_a_fork_finds_a_class_though_another_thread_was_at_the_names() {
+        let engine = testing::engine(8 << 20);
+        let class = Class::new("Job", [""; 0], ["id"]).unwrap();
+        engine.put(TupleRef { fields: &[Field::Int(1)], class: Some(class) }).unwrap();
+        for is_read in [false, true] {
+            if is_read {
+                assert_eq!(classes_named(&engine, "Job"), [class]);
+            }
+            // As if it was another's: the child has no thread that lets it go.
+            let _locked = engine.classes.names.lock(Some);
+            let child = fork(|| assert_eq!(classes_named(&engine, "Job"), [class]));
+            assert_eq!(child.wait(), Exit::Done);
+        }
+    }
 }

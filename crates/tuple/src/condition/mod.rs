@@ -18,7 +18,7 @@ mod words;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::{Class, ParseError, TupleRef, TupleView};
 pub use evaluate::Fault;
@@ -59,6 +59,11 @@ struct Compiled {
 
 /// The conditions that were made last, by their text: a loop that takes with one compiles it once.
 static KEPT: RwLock<Option<HashMap<Box<str>, Condition>>> = RwLock::new(None);
+
+/// Locks the conditions that are kept: see [`crate::before_fork`].
+pub(crate) fn lock_kept() -> RwLockWriteGuard<'static, impl Sized> {
+    KEPT.write().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Condition {
     /// The condition that `text` says, in the subset of CEL.
