@@ -131,6 +131,13 @@ impl<'m> Hold<'m> {
         let own = CONTEXT.with(UnsafeCell::get);
         // SAFETY: the thread's own, and only looked at.
         let in_use = unsafe { (*own).ready_for == IN_USE };
+        // SAFETY: as above.
+        if in_use && unsafe { (*own).set_up_for == memory.mapping().number() } {
+            // The section that is open may end first. The next one then comes by here, where it is seen whether this
+            // one has changed something.
+            // SAFETY: as above; read when the open section ends.
+            unsafe { (*own).set_up_for = FOR_NONE };
+        }
         let context = if in_use {
             Box::into_raw(Box::new(SectionContext { is_extra: true, ..SectionContext::bare() }))
         } else {

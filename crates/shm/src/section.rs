@@ -205,6 +205,7 @@ impl<'m> Section<'m> {
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
     #[inline(always)]
     pub fn set_word(&mut self, word: Word<'m>, value: u32) {
+        self.assert_sole_writer();
         let context = &mut *self.context;
         let offset = context.view.offset_at(word.word.as_ptr().cast());
         let entry = LogEntry::new(offset, context.focus, word.load());
@@ -238,6 +239,7 @@ impl<'m> Section<'m> {
         second: [Store<'m>; B],
         third: [Store<'m>; C],
     ) {
+        self.assert_sole_writer();
         let context = &mut *self.context;
         let (slot, count) = (context.thread.slot(), context.count as usize);
         if count > INLINE_ENTRIES as usize - (A + B + C) {
@@ -256,6 +258,15 @@ impl<'m> Section<'m> {
         store(first);
         store(second);
         store(third);
+    }
+
+    /// The sections that a thread has open in a segment share its log, so only one of them may have changed anything.
+    #[inline(always)]
+    fn assert_sole_writer(&self) {
+        debug_assert!(
+            self.context.count != 0 || !self.context.thread.has_logged(),
+            "another section of this thread has changed something"
+        );
     }
 
     /// As [`Section::set_together`], where the log goes on in its run.

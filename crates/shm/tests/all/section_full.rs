@@ -1,4 +1,4 @@
-//! A section changes at most as many words as its log has room for, and never half of them (rule C1).
+//! A section changes at most as many words as its log has room for, never half of them, and alone in its log (rule C1).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -56,5 +56,21 @@ fn a_section_that_changes_more_than_it_has_room_for_changes_nothing_c1() {
         assert_eq!(outcome.unwrap(), Err(Error::LogFull));
     }
     assert_eq!([word(&memory, 0), word(&memory, 4)], [0, 0]);
+    count_up(&memory, 1).unwrap();
+}
+
+/// The sections that a thread has open in a segment share its log.
+#[test]
+fn a_section_is_refused_while_an_earlier_one_of_its_thread_has_changed_something_c1() {
+    let (memory, _scratch) = memory();
+    let outer = Section::try_enter(&memory, LOCK).unwrap().unwrap();
+    let mut inner = Section::enter(&memory, LOCK + 2).unwrap();
+    let words = inner.view().at::<GRANULE>(WORDS);
+    inner.set(words, 0, 7);
+    drop(outer);
+    assert!(matches!(Section::enter(&memory, LOCK), Err(Error::Reentrant)));
+    // The log is its own still: what it has changed is undone.
+    drop(inner);
+    assert_eq!(word(&memory, 0), 0);
     count_up(&memory, 1).unwrap();
 }
