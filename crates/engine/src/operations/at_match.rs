@@ -63,7 +63,7 @@ pub(crate) fn at_match<'e, R>(
     at_match_multi_shape(store, template, (order, purpose), act)
 }
 
-/// The match of the first shape that has one; a miss is confirmed as in `take_multi_shape`.
+/// The match of the first shape that has one; the last look is as in `take_multi_shape`.
 #[cold]
 fn at_match_multi_shape<'e, R>(
     store: &'e Store,
@@ -71,24 +71,18 @@ fn at_match_multi_shape<'e, R>(
     (order, purpose): (Order, Purpose),
     mut act: impl FnMut(&mut Section<'e>, Partition<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
 ) -> Result<Option<R>, Error> {
-    let (mut recalled, mut rounds) = (false, 0);
-    loop {
-        for target in &targets::targets(store, template, purpose).all {
-            let random = store::random(store);
-            let find =
-                |view: &View<'e>, _: Partition<'e>| target.find(view, order, random, store.seed);
-            let find = (find, Clock::BeforeSearch);
-            let (done, _) = at_match_of(store, (target.shape, &target.kinds), find, &mut act)?;
-            if done.is_some() {
-                return Ok(done);
-            }
-        }
-        if !recalled && sweep::recall_matches_of(store, template)? {
-            recalled = true;
-        } else if !bulk::matches_now(store, template, purpose, &mut rounds)? {
-            return store::require_sound(store).map(|()| None);
+    for target in &targets::targets(store, template, purpose).all {
+        let random = store::random(store);
+        let find = |view: &View<'e>, _: Partition<'e>| target.find(view, order, random, store.seed);
+        let find = (find, Clock::BeforeSearch);
+        let (done, _) = at_match_of(store, (target.shape, &target.kinds), find, &mut act)?;
+        if done.is_some() {
+            return Ok(done);
         }
     }
+    let done = at_chosen(store, template, (order, purpose), act)?;
+    // Without a shape to look at, nothing has been locked.
+    store::require_sound(store).map(|()| done)
 }
 
 /// The match that `find` finds in one partition. Returns also whether the search has shown that an index pays.

@@ -26,9 +26,6 @@ use crate::waiters::timer_leader;
 /// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
 pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
 
-/// More than anybody loses a tuple to others in a row; they take a second in a space that is damaged.
-const LOST_ROUNDS_MAX: u32 = 100_000;
-
 /// As [`crate::Engine::put_all`] says.
 pub(crate) fn put_all<'f>(
     store: &Store,
@@ -119,8 +116,7 @@ pub(crate) fn store_all<'m>(
 /// As [`crate::Engine::count`] says.
 pub(crate) fn count(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
     let counted = at_one_moment(store, template, Purpose::Read, |section, targets| {
-        let matches = |target: &Target<'_>| target.matches(section.view(), store.seed).len() as u64;
-        Ok(targets.iter().map(matches).sum())
+        Ok(targets.iter().map(|target| target.count(section.view(), store.seed)).sum())
     });
     Ok(counted?.unwrap_or(0))
 }
@@ -140,27 +136,6 @@ pub(crate) fn count_with_read(
         Ok((all, read))
     });
     Ok(counted?.unwrap_or_default())
-}
-
-/// Whether anything matches at one moment that is good for `purpose`. Asked after a search that has found nothing, so
-/// `rounds` times in a row at most by a caller that loses the match to others. Beyond that, the two ways to look
-/// contradict each other.
-pub(crate) fn matches_now(
-    store: &Store,
-    template: &[TemplateRef<'_>],
-    purpose: Purpose,
-    rounds: &mut u32,
-) -> Result<bool, Error> {
-    *rounds += 1;
-    if *rounds > LOST_ROUNDS_MAX {
-        return Err(store::damaged(store, "what is there is not found"));
-    }
-    let found = at_one_moment(store, template, purpose, |section, targets| {
-        let has_one =
-            |target: &Target<'_>| !target.first_matches(section.view(), store.seed, 1).is_empty();
-        Ok(targets.iter().any(has_one))
-    });
-    Ok(found?.unwrap_or(false))
 }
 
 /// As [`crate::Engine::present`] says.
@@ -201,15 +176,15 @@ pub(crate) fn copies(
     Ok(copies?.unwrap_or_default())
 }
 
-/// Removes the match of all shapes with the extreme value in a field.
-pub(crate) fn take_extreme<R, E: From<Error>>(
+/// Removes the match that `order` asks for among those of all shapes at one moment.
+pub(crate) fn take_chosen<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let held = at_one_moment(store, template, Purpose::Take, |section, targets| {
-        let Some(found) = furthest(section, targets, store.seed, order) else {
+        let Some(found) = at_match::chosen(store, section, targets, order) else {
             return Ok(None);
         };
         let partition = Partition::of_shape(section.view(), found.target.shape);
@@ -221,8 +196,8 @@ pub(crate) fn take_extreme<R, E: From<Error>>(
     take::visit(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
 }
 
-/// Copies the match of all shapes with the extreme value in a field.
-pub(crate) fn read_extreme<R, E: From<Error>>(
+/// Copies the match that `order` asks for among those of all shapes at one moment.
+pub(crate) fn read_chosen<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     order: Order,
@@ -230,7 +205,7 @@ pub(crate) fn read_extreme<R, E: From<Error>>(
 ) -> Result<Option<R>, E> {
     let copy = versioned_reference::copy_match(store, |large| {
         let seen = at_one_moment(store, template, Purpose::Read, |section, targets| {
-            let found = furthest(section, targets, store.seed, order);
+            let found = at_match::chosen(store, section, targets, order);
             Ok(found.map(|found| found.seen(section, large)))
         });
         Ok(seen?.flatten())

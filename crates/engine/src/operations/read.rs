@@ -202,7 +202,7 @@ fn read_locked<R, E: From<Error>>(
     copy.map(|copy| visitor(copy.view())).transpose()
 }
 
-/// Reads from the first shape that has a match; a miss is confirmed as in `take_multi_shape`.
+/// Reads from the first shape that has a match; the last look is as in `take_multi_shape`.
 #[cold]
 fn read_multi_shape<R, E: From<Error>>(
     store: &Store,
@@ -220,11 +220,8 @@ fn read_multi_shape<R, E: From<Error>>(
         );
     }
     let mut visit = visitor_once(visitor);
-    if matches!(order, Order::Max(_) | Order::Min(_)) {
-        return bulk::read_extreme(store, template, order, visit);
-    }
-    let (mut recalled, mut rounds) = (false, 0);
-    loop {
+    let is_extreme = matches!(order, Order::Max(_) | Order::Min(_));
+    if !is_extreme {
         for target in &targets::targets(store, template, Purpose::Read).all {
             let class = target.kinds.class();
             let read = match target.search(store.seed) {
@@ -238,12 +235,8 @@ fn read_multi_shape<R, E: From<Error>>(
                 return Ok(read);
             }
         }
-        if !recalled && sweep::recall_matches_of(store, template)? {
-            recalled = true;
-        } else if !bulk::matches_now(store, template, Purpose::Read, &mut rounds)? {
-            return Ok(None);
-        }
     }
+    bulk::read_chosen(store, template, order, visit)
 }
 
 /// Reads from a shape that several alternatives of a template can match.
@@ -253,12 +246,16 @@ fn read_from_union<R, E: From<Error>>(
     order: Order,
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
+    let scope = partition::scope_of(target.shape);
     let copy = versioned_reference::copy_match(store, |large| {
-        let mut section = enter::enter(store, partition::scope_of(target.shape))?;
-        let reference = target.pick(section.view(), order, store::random(store), store.seed);
+        let mut section = enter::enter(store, scope)?;
+        let random = store::random_for(store, order);
+        let (reference, mask) = target.pick_noting(section.view(), order, random, store.seed);
         let place = (target.shape, reference);
         let seen = (reference != 0).then(|| large.of(section.view(), place, &target.kinds));
         section.commit()?;
+        drop(section);
+        take::learn_if(store, mask.is_some(), scope, mask.unwrap_or_default())?;
         Ok(seen)
     })?;
     copy.map(|copy| visitor(copy.view())).transpose()

@@ -328,8 +328,8 @@ pub(crate) fn visit<R, E: From<Error>>(
 
 /// Takes from the first shape that has a match, in the order in which the shapes came to be.
 ///
-/// The shapes are looked at one after the other. That none had a match is true of no one moment, so a
-/// miss is confirmed with all of them locked.
+/// The shapes are looked at one after the other. That none had a match is true of no one moment, so the last look
+/// has all of them locked.
 #[cold]
 fn take_multi_shape<R, E: From<Error>>(
     store: &Store,
@@ -347,12 +347,9 @@ fn take_multi_shape<R, E: From<Error>>(
         );
     }
     let mut visit = visitor_once(visitor);
-    if matches!(order, Order::Max(_) | Order::Min(_)) {
-        // Values compare across shapes: an int with a float.
-        return bulk::take_extreme(store, template, order, visit);
-    }
-    let (mut recalled, mut rounds) = (false, 0);
-    loop {
+    // Values compare across shapes: an int with a float.
+    let is_extreme = matches!(order, Order::Max(_) | Order::Min(_));
+    if !is_extreme {
         for target in &targets::targets(store, template, Purpose::Take).all {
             let class = target.kinds.class();
             let taken = match target.search(store.seed) {
@@ -365,12 +362,8 @@ fn take_multi_shape<R, E: From<Error>>(
                 return Ok(taken);
             }
         }
-        if !recalled && sweep::recall_matches_of(store, template)? {
-            recalled = true;
-        } else if !bulk::matches_now(store, template, Purpose::Take, &mut rounds)? {
-            return Ok(None);
-        }
     }
+    bulk::take_chosen(store, template, order, visit)
 }
 
 /// Takes from a shape that several alternatives of a template can match.
@@ -382,12 +375,20 @@ fn take_from_union<R, E: From<Error>>(
 ) -> Result<Option<R>, E> {
     let mut section = enter::enter(store, partition::scope_of(target.shape))?;
     let partition = Partition::of_shape(section.view(), target.shape);
-    let reference = target.pick(section.view(), order, store::random(store), store.seed);
-    if reference == 0 {
-        section.commit().map_err(Error::from)?;
-        return Ok(None);
+    let random = store::random_for(store, order);
+    let (reference, mask) = target.pick_noting(section.view(), order, random, store.seed);
+    let taken = if reference == 0 {
+        section.finish().map_err(Error::from)?;
+        None
+    } else {
+        let kinds = target.kinds.as_slice();
+        Some(take_held(store, section, partition, reference, kinds, visitor)?)
+    };
+    if let Some(mask) = mask {
+        // It is done: that an index could not be had must not undo it.
+        let _ = learning::learn(store, partition::scope_of(target.shape), mask);
     }
-    take_held(store, section, partition, reference, target.kinds.as_slice(), visitor).map(Some)
+    Ok(taken)
 }
 
 /// Takes a record out of its partition, which the section holds, into the hands of this thread.

@@ -12,7 +12,7 @@ use crate::index::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::operations::filtered::{FilterResults, OfShape};
 use crate::recovery::quota::{self, Places};
 use crate::store::incoming::Incoming;
-use crate::store::partition::{self, HELD, Partition};
+use crate::store::partition::{self, HELD, LIVE, Partition};
 use crate::store::record::{self, ImageBuffer, Record};
 use crate::store::registry::{self, Kinds};
 use crate::store::{Store, in_flight, step};
@@ -41,6 +41,15 @@ impl Target<'_> {
     /// The matches in the partition, oldest first, each once.
     pub(crate) fn matches(&self, view: &View<'_>, seed: u64) -> Vec<u32> {
         self.first_matches(view, seed, usize::MAX)
+    }
+
+    /// How many there are. Where each tuple of the shape is one, the partition knows.
+    pub(crate) fn count(&self, view: &View<'_>, seed: u64) -> u64 {
+        let is_each = |search: Search<'_>| search.key.mask == 0 && search.key.is_all;
+        if self.purpose == Purpose::Read && self.search(seed).is_some_and(is_each) {
+            return u64::from(Partition::of_shape(view, self.shape).page().load(LIVE));
+        }
+        self.matches(view, seed).len() as u64
     }
 
     /// The oldest of them, `at_most` so many: no more are looked at than that takes.
@@ -151,21 +160,68 @@ impl Target<'_> {
 
     /// The match that `order` asks for among those of all alternatives, or 0.
     pub(crate) fn pick(&self, view: &View<'_>, order: Order, random: u64, seed: u64) -> u32 {
+        self.pick_noting(view, order, random, seed).0
+    }
+
+    /// As [`Target::pick`]. Returns also the fields of an alternative by which an index pays, if the search has shown that.
+    pub(crate) fn pick_noting(
+        &self,
+        view: &View<'_>,
+        order: Order,
+        random: u64,
+        seed: u64,
+    ) -> (u32, Option<u32>) {
         if let Some(search) = self.search(seed) {
-            return search
-                .pick(view, Partition::of_shape(view, self.shape), order, random)
-                .reference();
+            let found = search.pick(view, Partition::of_shape(view, self.shape), order, random);
+            return (found.reference(), found.learn.then_some(search.key.mask));
         }
-        let all = self.matches(view, seed);
-        match order {
-            Order::Fifo | Order::Any => all.first().copied().unwrap_or(0),
-            Order::Lifo => all.last().copied().unwrap_or(0),
+        let reference = match order {
+            Order::Fifo | Order::Any => return self.first_of_alternatives(view, seed, false),
+            Order::Lifo => return self.first_of_alternatives(view, seed, true),
             Order::Random => {
+                let all = self.matches(view, seed);
                 chosen(all.len(), random).and_then(|index| all.get(index).copied()).unwrap_or(0)
             }
-            Order::Max(field) => extreme(view, self.kinds.as_slice(), all, field, true),
-            Order::Min(field) => extreme(view, self.kinds.as_slice(), all, field, false),
-        }
+            Order::Max(field) => {
+                extreme(view, self.kinds.as_slice(), self.matches(view, seed), field, true)
+            }
+            Order::Min(field) => {
+                extreme(view, self.kinds.as_slice(), self.matches(view, seed), field, false)
+            }
+        };
+        (reference, None)
+    }
+
+    /// The oldest match of each alternative, by its index, and the oldest of those; or the youngest.
+    fn first_of_alternatives(
+        &self,
+        view: &View<'_>,
+        seed: u64,
+        backward: bool,
+    ) -> (u32, Option<u32>) {
+        let partition = Partition::of_shape(view, self.shape);
+        let order = if backward { Order::Lifo } else { Order::Fifo };
+        let mut mask = None;
+        let firsts = self.alternatives.iter().filter_map(|patterns| {
+            let search = Search::new(patterns, &self.kinds, seed, self.purpose);
+            if self.filter_results.is_some() {
+                let is_match = |reference: &u32| {
+                    search.accepts(view, record::at(view, *reference))
+                        && self.admits(view, *reference)
+                };
+                return search.candidates(view, partition, backward).find(is_match);
+            }
+            let found = search.pick(view, partition, order, 0);
+            if found.learn {
+                mask = Some(search.key.mask);
+            }
+            found.hit.map(|hit| hit.record.reference)
+        });
+        let age = |reference: &u32| {
+            (record::header(view, *reference).load64(record::SEQUENCE), *reference)
+        };
+        let first = if backward { firsts.max_by_key(age) } else { firsts.min_by_key(age) };
+        (first.unwrap_or(0), mask)
     }
 
     /// Whether the record is a match.

@@ -165,21 +165,6 @@ pub(crate) fn recall(store: &Store) -> Result<(), Error> {
     if_there_is_room(settle_each(store, &right))
 }
 
-/// As [`recall`], if tuples of a shape that `template` can match are held. Returns whether they are.
-#[cold]
-pub(crate) fn recall_matches_of(
-    store: &Store,
-    template: &[TemplateRef<'_>],
-) -> Result<bool, Error> {
-    let view = store.memory.view();
-    let held = |shape| Partition::of_shape(&view, shape).hides_some();
-    let is_held = registry::fitting(store, template).into_iter().any(|(_, shape)| held(shape));
-    if is_held {
-        recall(store)?;
-    }
-    Ok(is_held)
-}
-
 /// The locks of the space.
 pub(crate) fn scopes(store: &Store) -> impl Iterator<Item = u32> {
     let partitions = (0..registry::count(&store.memory.view())).map(partition::scope_of);

@@ -142,3 +142,40 @@ fn memory_that_stays_free_goes_back_to_the_system_b1() {
     assert_eq!(drain(), 800, "and comes back");
     engine.check().unwrap();
 }
+
+#[test]
+fn each_alternative_goes_by_an_index_and_the_oldest_find_is_taken_t2() {
+    let engine = engine(16 << 20);
+    for k in 0..2_000 {
+        engine.put(&[Field::Str("job"), Field::Int(k % 1_000)]).unwrap();
+    }
+    let name = PatternRef::Actual(Field::Str("job"));
+    let [late, early] = [998, 997].map(|k| [name, PatternRef::Actual(Field::Int(k))]);
+    let template = [TemplateRef::new(&late), TemplateRef::new(&early)];
+    let number = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(1) {
+        Some(Field::Int(value)) => Ok::<i64, Error>(value),
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..100 {
+        assert_eq!(engine.try_read(&template, Order::Fifo, number).unwrap(), Some(997));
+        assert_eq!(engine.try_read(&template, Order::Lifo, number).unwrap(), Some(998));
+    }
+    assert_eq!(engine.stat().unwrap().shapes[0].indexes, [[0, 1]], "both fields are known as a key");
+    let taken = [(); 5].map(|()| engine.try_take(&template, Order::Fifo, number).unwrap());
+    assert_eq!(taken, [Some(997), Some(998), Some(997), Some(998), None]);
+}
+
+#[test]
+fn what_all_tuples_of_a_shape_match_is_counted_as_often_as_it_is_there_o5() {
+    let engine = engine(16 << 20);
+    for k in 0..100 {
+        engine.put(&[Field::Str("job"), Field::Int(k)]).unwrap();
+    }
+    let [any_str, any_int] = [Kind::Str, Kind::Int].map(|kind| PatternRef::Kinds(KindSet::of(kind)));
+    let count = |patterns: &[PatternRef<'_>]| engine.count(&[TemplateRef::new(patterns)]).unwrap();
+    assert_eq!(count(&[any_str, any_int]), 100);
+    int(&engine, &[any_str, any_int], 1, true);
+    assert_eq!(count(&[any_str, any_int]), 99);
+    assert_eq!(count(&[any_str, PatternRef::Actual(Field::Int(7))]), 1);
+    assert_eq!(count(&[any_int, any_int]), 0);
+}
