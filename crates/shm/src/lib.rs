@@ -68,6 +68,8 @@ pub use names::{NAME_BYTES_MAX, check as check_name};
 pub use removal::{HowRemoved, Removal};
 pub use section::{Note, Section, Store};
 pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
-pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};
+pub use superblock::{
+    IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State, random_word,
+};
 pub use table::{PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
 pub use thread::{ENGINE_WORDS, ENGINE_WORDS_COUNT, ParticipantInfo, Slot, Thread};

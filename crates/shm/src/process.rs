@@ -176,6 +176,12 @@ pub fn fork_generation() -> u32 {
 
 static FORK_GENERATION: AtomicU32 = AtomicU32::new(0);
 
+/// The number of the processor that the calling thread runs on (10 ns). It may run on another one right after.
+#[inline]
+pub fn processor() -> u32 {
+    u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0)
+}
+
 /// Has forks counted from now on. Every mapping sees to it; further calls do nothing.
 ///
 /// # Panics

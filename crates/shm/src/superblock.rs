@@ -288,8 +288,12 @@ fn checksum(bytes: &[u8; IDENTITY_BYTES]) -> u64 {
     })
 }
 
-/// A random number from the system.
-pub(crate) fn random_word() -> Result<u64, Error> {
+/// A random number from the system, which nobody can foresee.
+///
+/// # Errors
+///
+/// The system's, if it has none.
+pub fn random_word() -> Result<u64, Error> {
     Ok(u64::from_ne_bytes(random()?))
 }
 

@@ -3,7 +3,8 @@
 //! Questions: how long from a put to the return of a blocked take, beside two processes that pass a cache
 //! line to and fro? How long does a put take that wakes a sleeping taker, beside the kernel's call that wakes a thread,
 //! and does it wake that one only? Does a thousand takers who wait for something else slow a put down? Do two processes with
-//! keys of their own do twice the work of one, and two with shapes of their own?
+//! keys of their own do twice the work of one, and two with shapes of their own? How long does an answer take while other
+//! processes keep the processors busy?
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -11,6 +12,7 @@
 )]
 #![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
 
+mod beside_busy;
 mod common;
 mod sleeper;
 
@@ -82,8 +84,9 @@ fn child(role: &str) -> Child {
     Command::new(std::env::current_exe().unwrap()).args(["--role", role]).spawn().unwrap()
 }
 
-fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) {
-    space.take(&[TemplateRef::new(patterns)], Order::Fifo, None, number).unwrap();
+fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) -> i64 {
+    let taken = space.take(&[TemplateRef::new(patterns)], Order::Fifo, None, number).unwrap();
+    taken.unwrap()
 }
 
 fn say(space: &Space, what: &str, round: i64) {
@@ -213,6 +216,12 @@ fn main() {
     let role = std::env::args().skip_while(|argument| argument != "--role").nth(1);
     match role.as_deref() {
         Some("echo") => echo(&Space::connect(URL, &ConnectOptions::default()).unwrap()),
+        Some("answer") => {
+            beside_busy::answer(&Space::connect(URL, &ConnectOptions::default()).unwrap());
+        }
+        Some("answer-on-socket") => beside_busy::answer_on_socket(),
+        Some("burn-0") => beside_busy::burn(0),
+        Some("burn-1") => beside_busy::burn(1),
         Some("keys") => {
             own_keys(&Space::connect(URL, &ConnectOptions::default()).unwrap(), 1, VALUE);
         }
@@ -225,6 +234,7 @@ fn main() {
             sleeping_takers();
             past_waiters();
             two_processes();
+            beside_busy::measure();
             tupelo::remove(URL).unwrap();
         }
     }

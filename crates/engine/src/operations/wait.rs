@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-use tupelo_shm::process::fork_generation;
+use tupelo_shm::process::{self, fork_generation};
 use tupelo_shm::{Section, Span, clock};
 use tupelo_tuple::TemplateRef;
 
@@ -360,14 +360,16 @@ impl Waiter {
         let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         let limits = (begin_ns, deadline_ns);
-        if let Some(now_ns) = spin::spin(self.signal(), limits, || self.happened()) {
-            spin::learn(now_ns - begin_ns);
+        let processor = process::processor();
+        let spun = spin::spin(self.signal(), limits, || self.happened());
+        if let Some(now_ns) = spun {
+            spin::learn(now_ns - begin_ns, self.signal(), processor);
             return Ok(true);
         }
         let slept = self.sleep((deadline_ns, is_all), goes_on);
         timer_leader::resign(&self.engine, self.number);
         let happened = slept?;
-        spin::learn(clock::monotonic_ns() - begin_ns);
+        spin::learn(clock::monotonic_ns() - begin_ns, self.signal(), processor);
         Ok(happened)
     }
 

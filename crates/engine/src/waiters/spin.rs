@@ -1,8 +1,15 @@
-//! Spinning before a sleep: for how long, and when the processor is offered to others meanwhile, is learned from
-//! how the thread's waits ended.
+//! Spinning before a sleep: whether, and how, is learned from how the thread's waits ended.
+//!
+//! A spin pays where the answer comes soon, from another processor, to a thread that keeps its own. So a thread
+//!
+//! * sleeps at once if its waits are long,
+//! * sleeps at once for a number of waits after it has lost its processor while it spun: others need it, and a sleeper that
+//!   is woken has it back at once, while one that has used up its time waits for theirs,
+//! * gives its processor away, and does not spin, where whoever answers runs on the same one.
+//!
+//! It never gives the processor away otherwise: beside a busy process it would be back after a whole time slice.
 
 use std::cell::Cell;
-use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
 use tupelo_shm::clock;
@@ -11,22 +18,33 @@ use crate::base::signal;
 
 /// Longest spin before a sleep, and the longest usual wait that is spun for. It is longer than the time in which a
 /// sleeper comes back (25 to 50 us on a virtual machine, measured; 5 on others). So two threads that wait for each
-/// other do not sleep because the other does.
+/// other do not sleep because the other does. Who sees a longer gap between two looks at the clock has lost the processor.
 const SPIN_NS_MAX: u64 = 100_000;
 /// Spins between looks at the clock.
 const SPINS_PER_LOOK: u32 = 32;
 /// Longest wait that is remembered: one of them ends the spinning, and a dozen short ones bring it back.
 const LONG_WAIT_NS: u64 = 4 * SPIN_NS_MAX;
-/// Spins before the processor is offered to others: whom this thread waits for may need it.
-const SPIN_ALONE_NS: u64 = 1_000;
-/// How long an offer takes that somebody else has made use of, and answered. One that nobody wants is over in a third
-/// of the least; after more than the greatest, it was somebody with work of their own.
-const OFFER_NS: Range<u64> = 1_000..SPIN_NS_MAX;
-/// So many of those in a row, and whom this thread waits for runs on its processor: not while it spins.
-const OFFERS_TAKEN: u32 = 4;
+/// So many waits in a row that were ended on the processor of this thread, and it gives that away.
+const SHARED_MIN: u32 = 4;
+/// A yield of the processor that nobody wants takes a third of this.
+const YIELD_NS_MIN: u64 = 1_000;
+/// So many of those, and whoever answers is not ready to run: then the thread sleeps.
+const IDLE_YIELDS_MAX: u32 = 8;
+/// How many waits are not spun for after the processor was lost: twice as many each time, and fewer by this part with each
+/// spin that pays.
+const RESTS: std::ops::RangeInclusive<u32> = 64..=4096;
+const RESTS_DECAY: u32 = 256;
 
 thread_local! {
     static HABITS: Cell<Habits> = const { Cell::new(Habits::NEW) };
+}
+
+/// How a wait begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Sleep,
+    Spin,
+    Yield,
 }
 
 /// How a thread's waits end.
@@ -34,32 +52,47 @@ thread_local! {
 struct Habits {
     /// How long they last, as a moving average: long waits are not spun for.
     usual_wait_ns: u64,
-    /// How many offers of the processor in a row have brought the signal.
-    offers_taken: u32,
+    /// How many in a row were ended on the processor of this thread.
+    shared: u32,
+    /// How many more are not spun for, since the processor was lost.
+    rests_left: u32,
+    /// How many that will be the next time.
+    rests: u32,
 }
 
 impl Habits {
-    const NEW: Self = Self { usual_wait_ns: SPIN_NS_MAX, offers_taken: 0 };
+    const NEW: Self =
+        Self { usual_wait_ns: SPIN_NS_MAX, shared: 0, rests_left: 0, rests: *RESTS.start() };
 
-    /// For how long a spin may pay.
-    fn spin_ns(self) -> u64 {
-        if self.usual_wait_ns > SPIN_NS_MAX { 0 } else { SPIN_NS_MAX }
+    fn manner(self) -> Manner {
+        if self.usual_wait_ns > SPIN_NS_MAX || self.rests_left > 0 {
+            Manner::Sleep
+        } else if self.shared >= SHARED_MIN {
+            Manner::Yield
+        } else {
+            Manner::Spin
+        }
     }
 
-    /// For how long the processor is kept.
-    fn alone_ns(self) -> u64 {
-        if self.offers_taken >= OFFERS_TAKEN { 0 } else { SPIN_ALONE_NS }
-    }
-
-    fn after_wait(self, waited_ns: u64) -> Self {
+    /// After a wait; `is_shared` says whether it was ended on this processor, if that is known.
+    fn after_wait(self, waited_ns: u64, is_shared: Option<bool>) -> Self {
         let usual_wait_ns = (self.usual_wait_ns * 7 + waited_ns.min(LONG_WAIT_NS)) / 8;
-        Self { usual_wait_ns, ..self }
+        let shared = match is_shared {
+            Some(true) => self.shared.saturating_add(1),
+            Some(false) => 0,
+            None => self.shared,
+        };
+        Self { usual_wait_ns, shared, rests_left: self.rests_left.saturating_sub(1), ..self }
     }
 
-    fn after_offer(self, took_ns: u64, is_raised: bool) -> Self {
-        let is_taken = is_raised && OFFER_NS.contains(&took_ns);
-        let offers_taken = if is_taken { self.offers_taken.saturating_add(1) } else { 0 };
-        Self { offers_taken, ..self }
+    fn after_loss(self) -> Self {
+        let rests = (2 * self.rests).min(*RESTS.end());
+        Self { rests_left: self.rests, rests, ..self }
+    }
+
+    fn after_gain(self) -> Self {
+        let rests = (self.rests - self.rests / RESTS_DECAY).max(*RESTS.start());
+        Self { rests, ..self }
     }
 }
 
@@ -70,74 +103,97 @@ pub(crate) fn spin(
     (begin_ns, deadline_ns): (u64, Option<u64>),
     happened: impl Fn() -> bool,
 ) -> Option<u64> {
-    let habits = HABITS.get();
-    let end_ns = deadline_ns.unwrap_or(u64::MAX).min(begin_ns + habits.spin_ns());
-    let offer_ns = begin_ns + habits.alone_ns();
+    let end_ns = deadline_ns.unwrap_or(u64::MAX).min(begin_ns + SPIN_NS_MAX);
+    let is_over = || signal::is_raised(signal) && happened();
+    match HABITS.get().manner() {
+        Manner::Sleep => None,
+        Manner::Spin => spin_until(begin_ns, end_ns, is_over),
+        Manner::Yield => yield_until(begin_ns, end_ns, is_over),
+    }
+}
+
+fn spin_until(begin_ns: u64, end_ns: u64, is_over: impl Fn() -> bool) -> Option<u64> {
     let mut now_ns = begin_ns;
     while now_ns < end_ns {
-        if now_ns >= offer_ns {
-            now_ns = offer_processor(signal, now_ns);
-        }
         for _ in 0..SPINS_PER_LOOK {
-            if signal::is_raised(signal) && happened() {
+            if is_over() {
+                HABITS.set(HABITS.get().after_gain());
                 return Some(now_ns);
             }
             std::hint::spin_loop();
         }
-        if now_ns < offer_ns {
-            now_ns = clock::monotonic_ns();
+        let before_ns = std::mem::replace(&mut now_ns, clock::monotonic_ns());
+        if now_ns - before_ns > SPIN_NS_MAX {
+            HABITS.set(HABITS.get().after_loss());
         }
     }
-    None
+    is_over().then_some(now_ns)
 }
 
-/// Lets others run who are ready to: on one processor, or a busy one, whom this thread waits for. Returns the
-/// time after it.
-fn offer_processor(signal: &AtomicU32, now_ns: u64) -> u64 {
-    std::thread::yield_now();
-    let then_ns = clock::monotonic_ns();
-    HABITS.set(HABITS.get().after_offer(then_ns - now_ns, signal::is_raised(signal)));
-    then_ns
+/// As [`spin_until`], on the processor of whoever answers: lets it run.
+fn yield_until(begin_ns: u64, end_ns: u64, is_over: impl Fn() -> bool) -> Option<u64> {
+    let (mut now_ns, mut idle) = (begin_ns, 0);
+    while now_ns < end_ns && idle < IDLE_YIELDS_MAX && !is_over() {
+        std::thread::yield_now();
+        let before_ns = std::mem::replace(&mut now_ns, clock::monotonic_ns());
+        if now_ns - before_ns > SPIN_NS_MAX {
+            // It was somebody with work of their own.
+            HABITS.set(HABITS.get().after_loss());
+        }
+        idle += u32::from(now_ns - before_ns < YIELD_NS_MIN);
+    }
+    is_over().then_some(now_ns)
 }
 
-/// Learns from a wait that is over, however it ended.
-pub(crate) fn learn(waited_ns: u64) {
-    HABITS.set(HABITS.get().after_wait(waited_ns));
+/// Learns from a wait that is over, however it ended. It began on `processor`.
+pub(crate) fn learn(waited_ns: u64, signal: &AtomicU32, processor: u32) {
+    let is_shared = signal::raised_on(signal).map(|raised_on| raised_on == processor);
+    HABITS.set(HABITS.get().after_wait(waited_ns, is_shared));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Habits, LONG_WAIT_NS, OFFER_NS, OFFERS_TAKEN, SPIN_ALONE_NS, SPIN_NS_MAX};
+    use super::{Habits, LONG_WAIT_NS, Manner, RESTS, SHARED_MIN};
 
     #[test]
     fn long_waits_end_the_spinning_and_short_ones_bring_it_back() {
-        let once = Habits::NEW.after_wait(60_000_000_000);
-        assert_eq!(once.spin_ns(), 0);
-        let short = |habits: Habits| habits.after_wait(1_000);
-        let after = (0..12).fold(once, |habits, _| short(habits));
-        assert_eq!(after.spin_ns(), SPIN_NS_MAX);
-        let longest = (0..100).fold(Habits::NEW, |habits, _| habits.after_wait(u64::MAX));
+        let once = Habits::NEW.after_wait(60_000_000_000, None);
+        assert_eq!(once.manner(), Manner::Sleep);
+        let after = (0..12).fold(once, |habits, _| habits.after_wait(1_000, None));
+        assert_eq!(after.manner(), Manner::Spin);
+        let longest = (0..100).fold(Habits::NEW, |habits, _| habits.after_wait(u64::MAX, None));
         assert!(longest.usual_wait_ns <= LONG_WAIT_NS);
     }
 
     #[test]
-    fn whoever_is_answered_by_offers_makes_them_at_once() {
-        let answered = |habits: Habits| habits.after_offer(OFFER_NS.start, true);
-        let some = (1..OFFERS_TAKEN).fold(Habits::NEW, |habits, _| answered(habits));
-        assert_eq!(some.alone_ns(), SPIN_ALONE_NS);
-        assert_eq!(answered(some).alone_ns(), 0);
+    fn the_processor_is_given_away_only_where_whoever_answers_has_the_same_one() {
+        let here = |habits: Habits| habits.after_wait(1_000, Some(true));
+        let some = (1..SHARED_MIN).fold(Habits::NEW, |habits, _| here(habits));
+        assert_eq!(some.manner(), Manner::Spin);
+        let enough = here(some);
+        assert_eq!(enough.manner(), Manner::Yield);
+        assert_eq!(enough.after_wait(1_000, None).manner(), Manner::Yield, "not known");
+        assert_eq!(enough.after_wait(1_000, Some(false)).manner(), Manner::Spin);
+        assert_eq!(enough.after_loss().manner(), Manner::Sleep, "a third has work of its own");
     }
 
     #[test]
-    fn one_offer_that_brought_nothing_ends_that() {
-        let enough = Habits { offers_taken: u32::MAX, ..Habits::NEW };
-        let kept = enough.after_offer(OFFER_NS.start, true);
-        assert_eq!(kept.alone_ns(), 0);
-        // Nobody wanted it; whoever did had work of their own; whoever took it answered nothing.
-        for (took_ns, is_raised) in
-            [(OFFER_NS.start - 1, true), (OFFER_NS.end, true), (OFFER_NS.start, false)]
-        {
-            assert_eq!(enough.after_offer(took_ns, is_raised).alone_ns(), SPIN_ALONE_NS);
-        }
+    fn who_lost_the_processor_while_it_spun_sleeps_for_a_time_and_longer_each_time() {
+        let rested = |mut habits: Habits| {
+            let mut waits = 0;
+            while habits.manner() == Manner::Sleep {
+                habits = habits.after_wait(1_000, None);
+                waits += 1;
+            }
+            (habits, waits)
+        };
+        let (after, waits) = rested(Habits::NEW.after_loss());
+        assert_eq!(waits, *RESTS.start());
+        let (again, more) = rested(after.after_gain().after_loss());
+        assert!(more > waits, "{more} waits");
+        let most = (0..100).fold(again, |habits, _| rested(habits.after_loss()).0);
+        assert_eq!(most.rests, *RESTS.end());
+        let well = (0..5_000).fold(most, |habits, _| habits.after_gain());
+        assert_eq!(well.rests, *RESTS.start());
     }
 }

@@ -4,7 +4,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use tupelo_shm::{Span, View};
+use tupelo_shm::{Span, View, process};
 
 use crate::base::error::Error;
 use crate::base::{layout, signal};
@@ -27,9 +27,8 @@ pub(crate) fn raised<'m>(view: &View<'m>, word: u32) -> &'m AtomicU32 {
 }
 
 /// The address of the notifier with this number.
-pub(crate) fn address(store: &Store, number: u64) -> Result<SocketAddr, Error> {
-    let uuid = u128::from_be_bytes(store.segment.identity().uuid);
-    let name = format!("tupelo-{uuid:032x}-{number:x}");
+pub(crate) fn address(number: u64) -> Result<SocketAddr, Error> {
+    let name = format!("tupelo-{number:016x}");
     SocketAddr::from_abstract_name(name).map_err(|error| Error::System(error.to_string().into()))
 }
 
@@ -45,19 +44,19 @@ pub(crate) fn notify(store: &Store, number: u32) {
     }
     let woken = if named == 0 { number } else { named & !IS_NOTIFIER };
     let node = node(&view, woken);
-    if signal::raise(node.word(SIGNAL)) {
-        ring(store, node.load64(TICKET));
+    if signal::raise(node.word(SIGNAL), process::processor()) {
+        ring(node.load64(TICKET));
     }
 }
 
 /// Sends a byte to a notifier, from a socket that is made for it: to keep one would be to send from another's, if the
 /// program has closed it.
 #[cold]
-pub(crate) fn ring(store: &Store, id: u64) {
+pub(crate) fn ring(id: u64) {
     // Without a socket, which the system may refuse, the notifier's owner looks a slice later.
     let Ok(ringer) = UnixDatagram::unbound() else { return };
     if ringer.set_nonblocking(true).is_ok()
-        && let Ok(address) = address(store, id)
+        && let Ok(address) = address(id)
     {
         // Refused by one that is gone, or full of bytes that nobody has read yet: both are well.
         let _ = ringer.send_to_addr(&[1], &address);

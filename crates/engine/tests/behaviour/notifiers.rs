@@ -1,5 +1,8 @@
 //! One owner of many waiters (rules T3 to T6).
 
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -112,4 +115,32 @@ fn the_owner_of_a_notifier_keeps_the_time_t6() {
     engine.put_leased(&job(1), &terms).unwrap();
     assert!(notifier.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
     assert_eq!(next_ready(&notifier), [ready]);
+}
+
+#[test]
+fn bytes_that_a_stranger_sends_without_end_do_not_hold_up_the_owner_t6() {
+    let engine = engine(8 << 20);
+    let notifier = engine.notifier().unwrap();
+    let waiter = waiter(&engine, &this_job(1));
+    let ready = notifier.add(&waiter);
+    let address = UnixDatagram::from(notifier.as_fd().try_clone_to_owned().unwrap());
+    let address = address.local_addr().unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let stranger = UnixDatagram::unbound().unwrap();
+                stranger.set_nonblocking(true).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = stranger.send_to_addr(&[1], &address);
+                }
+            });
+        }
+        for _ in 0..100 {
+            assert!(notifier.drain().is_empty(), "nothing has happened yet");
+        }
+        engine.put(&job(1)).unwrap();
+        assert_eq!(notifier.drain(), [ready]);
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

@@ -81,7 +81,7 @@ impl Space {
         }
         drop(locked);
         if is_taken {
-            signal::raise(&self.signal);
+            signal::raise(&self.signal, 0);
         }
     }
 

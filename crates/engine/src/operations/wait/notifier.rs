@@ -4,21 +4,24 @@
 //! the notifier's signal instead, and a bit that says which one it was. Its owner sleeps on the signal, as any blocked
 //! caller, or *listens*. Who listens waits for its socket to be readable, together with all else that an event loop
 //! waits for. Whoever raises the signal then sends a byte there. The system forgets the name of the socket with the
-//! process (an abstract address). It is made of the segment's uuid and a number that no other notifier of the segment
-//! had.
+//! process (an abstract address). Any user of the machine may bind such a name, or send to it. So the name is a random
+//! number, which nobody can bind before its owner. Bytes of strangers only let the owner look in vain, and at each look it
+//! reads a few of them at most.
 //!
 //! The bits are hints, like signals: one may be meant for a wait node's last owner. None is lost but with a process that
 //! is killed between its commit and its signal, so the owner also [looks around](Notifier::look) from time to time. So it
-//! does if the program has closed the socket, which it does not know: what has the number then is not touched.
+//! does if the program has closed the socket, which it does not know: what has the number then is not touched. Nor does
+//! a byte arrive from another network namespace: that owner looks a slice later.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tupelo_shm::Kept;
+use tupelo_shm::{Kept, random_word};
 use tupelo_shm::process::fork_generation;
 
 use crate::Engine;
@@ -28,7 +31,7 @@ use crate::base::signal;
 use crate::base::want::Want;
 use crate::operations::wait::Waiter;
 use crate::recovery::{node_memory, sweep};
-use crate::store::{self, NEXT_FENCE, space_line};
+use crate::store;
 use crate::waiters::wake::{IS_NOTIFIER, address, notify, place_of, raised};
 use crate::waiters::{
     RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, hand_off, node, nodes, timer_leader,
@@ -36,6 +39,10 @@ use crate::waiters::{
 
 /// What a notifier's wait node says that it wants: nothing that is put.
 const NOTHING: u32 = 4;
+/// How many names are tried: that a random one is in use happens at most where somebody has seen it.
+const NAMES_TRIED_MAX: u32 = 8;
+/// How many messages a look reads from the socket.
+const BYTES_READ_MAX: u32 = 64;
 const TAKE: u32 = Want::Take.number();
 const READ: u32 = Want::Read.number();
 /// One owner of many waiters.
@@ -66,16 +73,31 @@ pub(crate) fn notifier(engine: &Arc<Engine>) -> Result<Notifier, Error> {
     let bits = layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES;
     debug_assert!(bits.start.is_multiple_of(PAGE));
     engine.memory.mapping().commit_few(bits)?;
-    let id = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
-    let refused = |error: std::io::Error| Error::System(error.to_string().into());
-    let socket = UnixDatagram::bind_addr(&address(engine, id)?).map_err(refused)?;
-    socket.set_nonblocking(true).map_err(refused)?;
+    let (socket, id) = bound()?;
     let number = node_memory::claim_node(engine)?;
     let node = node(&view, number);
     node.init(WANT, NOTHING);
     node.init64(TICKET, id);
     let (engine, members, socket) = (Arc::clone(engine), Mutex::default(), Kept::new(socket));
     Ok(Notifier { engine, number, socket, members, fork_generation: fork_generation() })
+}
+
+/// A socket, and the number that is its name.
+fn bound() -> Result<(UnixDatagram, u64), Error> {
+    let refused = |error: std::io::Error| Error::System(error.to_string().into());
+    let mut left = NAMES_TRIED_MAX;
+    loop {
+        let id = random_word()?;
+        left -= 1;
+        match UnixDatagram::bind_addr(&address(id)?) {
+            Ok(socket) => {
+                socket.set_nonblocking(true).map_err(refused)?;
+                return Ok((socket, id));
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse && left > 0 => {}
+            Err(error) => return Err(refused(error)),
+        }
+    }
 }
 
 impl Notifier {
@@ -113,7 +135,12 @@ impl Notifier {
         signal::acknowledge(node(&view, self.number).word(SIGNAL));
         let mut bytes = [0; 64];
         if let Some(socket) = self.socket.get() {
-            while socket.recv(&mut bytes).is_ok() {}
+            // As a rule there is one. What a stranger sends without end must not hold up the owner.
+            for _ in 0..BYTES_READ_MAX {
+                if socket.recv(&mut bytes).is_err() {
+                    break;
+                }
+            }
         }
         let mut ready = Vec::new();
         for (&place, &own) in &*self.members() {
