@@ -85,8 +85,7 @@ fn child(role: &str) -> Child {
 }
 
 fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) -> i64 {
-    let taken = space.take(&[TemplateRef::new(patterns)], Order::Fifo, None, number).unwrap();
-    taken.unwrap()
+    space.take(&[TemplateRef::new(patterns)], Order::Fifo, None, number).unwrap()
 }
 
 fn say(space: &Space, what: &str, round: i64) {

@@ -11,7 +11,7 @@ use crate::operations::bulk::{self, Found as Chosen, furthest};
 use crate::operations::filtered::{self, has_condition};
 use crate::operations::take;
 use crate::operations::targets::{self, Target};
-use crate::recovery::{enter, provide, sweep};
+use crate::recovery::{enter, provide};
 use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
 use crate::store::{self, Store, record};

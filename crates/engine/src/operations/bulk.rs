@@ -9,6 +9,7 @@ use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose, precedes};
 use crate::journal;
+use crate::operations::at_match;
 use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Look};
 use crate::operations::put;
@@ -19,7 +20,7 @@ use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::{provide, quota};
 use crate::store::incoming::{self, Incoming};
 use crate::store::partition::Partition;
-use crate::store::{self, Store, record, registry, step};
+use crate::store::{Store, record, registry, step};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::timer_leader;
 

@@ -373,7 +373,7 @@ fn take_from_union<R, E: From<Error>>(
     order: Order,
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
-    let mut section = enter::enter(store, partition::scope_of(target.shape))?;
+    let section = enter::enter(store, partition::scope_of(target.shape))?;
     let partition = Partition::of_shape(section.view(), target.shape);
     let random = store::random_for(store, order);
     let (reference, mask) = target.pick_noting(section.view(), order, random, store.seed);

@@ -10,7 +10,6 @@ use tupelo_shm::{
     HowRemoved, PARTICIPANTS_MAX, ParticipantInfo, Section, Slot, THREADS_MAX, clock, log_run,
     set_log_run,
 };
-use tupelo_tuple::TemplateRef;
 
 use crate::base::error::Error;
 use crate::base::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT, head};
@@ -20,7 +19,7 @@ use crate::journal;
 use crate::recovery::held::{self, Held};
 use crate::recovery::provide::{self, Gathering};
 use crate::recovery::{abandoned, node_memory, shrink, withdraw};
-use crate::store::partition::{self, Partition};
+use crate::store::partition;
 use crate::store::{self, Store, arena, in_flight, record, registry, space_line};
 use crate::waiters::events::Happening;
 use crate::waiters::{self, grants, nodes, timer_leader};

@@ -160,7 +160,11 @@ fn each_alternative_goes_by_an_index_and_the_oldest_find_is_taken_t2() {
         assert_eq!(engine.try_read(&template, Order::Fifo, number).unwrap(), Some(997));
         assert_eq!(engine.try_read(&template, Order::Lifo, number).unwrap(), Some(998));
     }
-    assert_eq!(engine.stat().unwrap().shapes[0].indexes, [[0, 1]], "both fields are known as a key");
+    assert_eq!(
+        engine.stat().unwrap().shapes[0].indexes,
+        [[0, 1]],
+        "both fields are known as a key"
+    );
     let taken = [(); 5].map(|()| engine.try_take(&template, Order::Fifo, number).unwrap());
     assert_eq!(taken, [Some(997), Some(998), Some(997), Some(998), None]);
 }
@@ -171,7 +175,8 @@ fn what_all_tuples_of_a_shape_match_is_counted_as_often_as_it_is_there_o5() {
     for k in 0..100 {
         engine.put(&[Field::Str("job"), Field::Int(k)]).unwrap();
     }
-    let [any_str, any_int] = [Kind::Str, Kind::Int].map(|kind| PatternRef::Kinds(KindSet::of(kind)));
+    let [any_str, any_int] =
+        [Kind::Str, Kind::Int].map(|kind| PatternRef::Kinds(KindSet::of(kind)));
     let count = |patterns: &[PatternRef<'_>]| engine.count(&[TemplateRef::new(patterns)]).unwrap();
     assert_eq!(count(&[any_str, any_int]), 100);
     int(&engine, &[any_str, any_int], 1, true);

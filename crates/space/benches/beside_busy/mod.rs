@@ -22,7 +22,8 @@ const BUSY_MAX: usize = 4;
 const RATES: [u32; 2] = [1_000, 10_000];
 /// Pairs of runs, a socket's and a space's in turns.
 const PAIRS: usize = 10;
-const RUN_S: f64 = 0.25;
+/// A run takes a part of a second.
+const RUNS_PER_S: u32 = 4;
 /// The most that a space may take, in times of what the socket takes.
 const RATIO_MAX: f64 = 1.3;
 
@@ -60,7 +61,7 @@ fn pin(processor: usize) {
 }
 
 /// Keeps a processor busy.
-pub fn burn(processor: usize) -> ! {
+pub(crate) fn burn(processor: usize) -> ! {
     pin(processor);
     loop {
         std::hint::spin_loop();
@@ -68,7 +69,7 @@ pub fn burn(processor: usize) -> ! {
 }
 
 /// Answers each request in the space.
-pub fn answer(space: &Space) {
+pub(crate) fn answer(space: &Space) {
     pin(1);
     loop {
         let round = blocking_take(space, &[PING, INT, FLOAT]);
@@ -77,7 +78,7 @@ pub fn answer(space: &Space) {
 }
 
 /// Answers each request on the socket that is the standard input.
-pub fn answer_on_socket() {
+pub(crate) fn answer_on_socket() {
     pin(1);
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned().unwrap());
     let mut bytes = [0; 8];
@@ -95,25 +96,25 @@ struct Run {
 }
 
 fn run(rate: u32, other: &Other, mut ask: impl FnMut(i64)) -> Run {
-    let requests = (f64::from(rate) * RUN_S) as usize;
+    let requests = rate / RUNS_PER_S;
     let both = || other.run_us() + run_us(std::process::id());
     let before = both();
     let begin = Instant::now() + Duration::from_millis(1);
     let mut times: Vec<f64> = (0..requests)
         .map(|number| {
-            let due = begin + Duration::from_secs(1) * u32::try_from(number).unwrap() / rate;
+            let due = begin + Duration::from_secs(1) * number / rate;
             while let left = due.saturating_duration_since(Instant::now())
                 && !left.is_zero()
             {
                 thread::sleep(left.saturating_sub(Duration::from_micros(150)));
             }
-            ask(number as i64);
+            ask(number.into());
             due.elapsed().as_nanos() as f64 / 1e3
         })
         .collect();
-    let processor = (both() - before) / requests as f64;
+    let processor = (both() - before) / f64::from(requests);
     times.sort_by(f64::total_cmp);
-    Run { p50: times[requests / 2], p99: times[requests * 99 / 100], processor }
+    Run { p50: times[times.len() / 2], p99: times[times.len() * 99 / 100], processor }
 }
 
 fn median(of: impl Iterator<Item = f64>) -> f64 {
@@ -123,7 +124,7 @@ fn median(of: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Measures both, beside none to four busy processes.
-pub fn measure() {
+pub(crate) fn measure() {
     if thread::available_parallelism().unwrap().get() < 2 {
         return println!("beside busy processes: not measured, with one processor");
     }
@@ -148,7 +149,10 @@ pub fn measure() {
             for rate in RATES {
                 let pairs: Vec<[Run; 2]> = (0..PAIRS)
                     .map(|_| {
-                        [run(rate, &socket_answers, &mut ask_socket), run(rate, &answers, &mut ask_space)]
+                        [
+                            run(rate, &socket_answers, &mut ask_socket),
+                            run(rate, &answers, &mut ask_space),
+                        ]
                     })
                     .collect();
                 report(&format!("{count} busy processes, {rate} requests/s"), &pairs);

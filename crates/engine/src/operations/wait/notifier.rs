@@ -21,8 +21,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tupelo_shm::{Kept, random_word};
 use tupelo_shm::process::fork_generation;
+use tupelo_shm::{Kept, random_word};
 
 use crate::Engine;
 use crate::base::error::Error;
