@@ -91,7 +91,7 @@ impl Habits {
     }
 
     fn after_gain(self) -> Self {
-        let rests = (self.rests - self.rests / RESTS_DECAY).max(*RESTS.start());
+        let rests = (self.rests - self.rests.div_ceil(RESTS_DECAY)).max(*RESTS.start());
         Self { rests, ..self }
     }
 }
