@@ -72,6 +72,9 @@ impl Error {
         let code = error.sqlite_error_code();
         let problem = match code {
             Some(ErrorCode::DiskFull) => format!("cannot {action}: the disk is full"),
+            Some(ErrorCode::SystemIoFailure) => {
+                format!("cannot {action}: the disk failed to {}", failed_call(error))
+            }
             _ => format!("cannot {action}: {error}"),
         };
         match code {
@@ -97,6 +100,24 @@ impl Error {
             }
             _ => Self::Storage { path, problem },
         }
+    }
+}
+
+/// What the disk was asked for when it failed.
+fn failed_call(error: &rusqlite::Error) -> &'static str {
+    use rusqlite::ffi;
+    match error.sqlite_error().map(|error| error.extended_code) {
+        Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => "read",
+        Some(ffi::SQLITE_IOERR_WRITE) => "write",
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => "sync what was written",
+        Some(ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE) => {
+            "change the length of a file"
+        }
+        Some(ffi::SQLITE_IOERR_LOCK | ffi::SQLITE_IOERR_UNLOCK | ffi::SQLITE_IOERR_RDLOCK) => {
+            "lock a file"
+        }
+        Some(ffi::SQLITE_IOERR_DELETE) => "remove a file",
+        _ => "do what was asked for (an I/O error)",
     }
 }
 

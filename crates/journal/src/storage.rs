@@ -96,6 +96,11 @@ impl Storage {
         let connection = Connection::open_with_flags(path, flags)
             .map_err(|error| Error::sqlite(path, "open the file", &error))?;
         let storage = Self { connection, path: path.to_owned(), file };
+        // If SQLite may not open a file to write, it opens it to read, and each write would fail as long as it is open.
+        if storage.connection.is_readonly("main").unwrap_or(false) {
+            let (path, problem) = (storage.path, "cannot open the file to write".to_owned());
+            return Err(Error::AccessDenied { path, problem });
+        }
         storage.set_up()?;
         Ok(storage)
     }

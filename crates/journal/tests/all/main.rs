@@ -1,11 +1,18 @@
 //! Spaces that are kept in a file, from outside: what is there after the memory is gone, and who may open what.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[cfg(target_arch = "x86_64")]
+mod calls;
+#[cfg(target_arch = "x86_64")]
+mod disk;
 mod forks;
 mod kept;
 mod killed;
+#[cfg(target_arch = "x86_64")]
 mod power;
 mod refused;
+#[cfg(target_arch = "x86_64")]
+mod script;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +42,13 @@ impl Place {
 
     fn file(&self) -> PathBuf {
         self.directory.join("jobs.tupelo")
+    }
+
+    /// The file, and those beside it that have what is in the space.
+    #[cfg(target_arch = "x86_64")]
+    fn files(&self) -> Vec<PathBuf> {
+        let file = self.file().display().to_string();
+        ["", "-wal", "-journal"].iter().map(|suffix| format!("{file}{suffix}").into()).collect()
     }
 
     fn options(&self) -> OpenOptions {

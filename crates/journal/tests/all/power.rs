@@ -1,50 +1,62 @@
-//! The machine loses its power: what was not synced is gone, and may be torn.
+//! The machine loses its power: what was not synced may be gone, torn, or there before what was written earlier.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use tupelo_journal::Journal;
-use tupelo_tuple::{fields, template};
+use tupelo_crashtest::{FileCall, TracedCalls};
+use tupelo_tuple::fields;
 
-use crate::{Place, contents};
+use crate::Place;
+use crate::disk::{self, Disk, Image};
+use crate::script::{self, Progress, jobs};
 
-/// The log beside the file.
-fn log_of(path: &Path) -> std::path::PathBuf {
-    format!("{}-wal", path.display()).into()
+/// Opens what a disk has when the power is back.
+fn require_legal(image: &Image, progress: &Progress, when: &str) {
+    let place = Place::new();
+    disk::restore(image, &place.directory);
+    let journal = place.open();
+    progress.require_legal(&jobs(journal.engine()), when);
+    // And it goes on.
+    let mut expected = jobs(journal.engine());
+    journal.engine().put(&fields!["job", 99, b"".as_slice()]).unwrap();
+    journal.settle().unwrap();
+    drop(journal);
+    place.forget_memory();
+    expected.push(99);
+    assert_eq!(jobs(place.open().engine()), expected, "{when}");
 }
 
 #[test]
-fn a_log_that_ends_anywhere_behind_the_last_sync_has_all_that_was_acknowledged_c4() {
-    let place = Place::new();
-    let journal = place.open();
-    for number in 1..=3 {
-        journal.engine().put(&fields!["job", number]).unwrap();
-        journal.settle().unwrap();
-    }
-    let (file, synced) =
-        (fs::read(place.file()).unwrap(), fs::read(log_of(&place.file())).unwrap());
-    journal.engine().put(&fields!["job", 4]).unwrap();
-    journal.settle().unwrap();
-    let whole = fs::read(log_of(&place.file())).unwrap();
-    assert_eq!(fs::read(place.file()).unwrap(), file, "no checkpoint came between");
-    assert!(whole.len() > synced.len() && whole.starts_with(&synced));
-    // What was on its way when the power went: any part of it, and the last sector torn.
-    let ends = (synced.len()..whole.len()).step_by(97).chain([whole.len()]);
-    for (number, end) in ends.enumerate() {
-        let lost = place.directory.join(format!("lost-{number}.tupelo"));
-        let mut log = whole[..end].to_vec();
-        if number % 2 == 1 && end > synced.len() + 16 {
-            log[end - 16..].fill(0);
+fn when_the_power_goes_at_any_call_the_disk_has_all_that_was_acknowledged_c4() {
+    let (place, progress) = (Place::new(), Progress::new());
+    let mut files = place.files();
+    files.push(place.directory.clone());
+    let calls = TracedCalls::start(|| (), |()| script::run(&place, &progress));
+    let (mut disk, mut seen) = (Disk::default(), BTreeSet::new());
+    let mut look = |disk: &Disk, when: &str| {
+        for image in disk.images() {
+            let mut hasher = DefaultHasher::new();
+            (&image, progress.acknowledged()).hash(&mut hasher);
+            if seen.insert(hasher.finish()) {
+                require_legal(&image, &progress, when);
+            }
         }
-        fs::write(&lost, &file).unwrap();
-        fs::write(log_of(&lost), log).unwrap();
-        let reopened = Journal::open(&lost, &place.options()).unwrap();
-        let found = contents(reopened.engine());
-        assert!(found.len() >= 3, "cut at {end} of {}: {found:?}", whole.len());
-        assert_eq!(found[..3], [r#"("job", 1)"#, r#"("job", 2)"#, r#"("job", 3)"#]);
-        assert!(found.len() < 4 || found[3] == r#"("job", 4)"#);
-        reopened.engine().put(&fields!["job", 5]).unwrap();
-        reopened.settle().unwrap();
-        assert_eq!(reopened.engine().count(&[template![..]]), Ok(found.len() as u64 + 1));
+    };
+    while let Some(call) = calls.next_call() {
+        let file_call =
+            calls.file_call(&call).filter(|call| files.iter().any(|file| file == call.path()));
+        let changes = file_call.as_ref().is_some_and(FileCall::changes);
+        if changes {
+            look(&disk, &format!("before {:?} of {file_call:?}", call.number));
+        }
+        let result = calls.allow();
+        if let Some(file_call) = file_call.filter(|_| result >= 0) {
+            disk.note(file_call);
+        }
     }
+    look(&disk, "at the end");
+    assert_eq!(progress.acknowledged(), script::steps());
+    assert!(seen.len() > 100, "{} states of the disk were looked at", seen.len());
+    assert!(fs::exists(place.file()).unwrap());
 }

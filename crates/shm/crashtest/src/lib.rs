@@ -20,6 +20,8 @@
 //! The same way processes come between one another. One is stopped in front of every instruction while another does its
 //! whole script (or waits for the first to get out of its way).
 //!
+//! What a process does to files is in its calls of the kernel: [`TracedCalls`] stops it in front of each, for tests that are the disk.
+//!
 //! Besides, [`CountingAllocator`] counts the heap use of a test.
 //!
 //! Linux only, and experiments on x86-64 only: breakpoints differ per machine. Elsewhere there is
@@ -28,12 +30,16 @@
 #![allow(unsafe_code, reason = "development code that forks and traces processes")]
 
 mod allocations;
+#[cfg(target_arch = "x86_64")]
+mod calls;
 mod chance;
 #[cfg(target_arch = "x86_64")]
 mod changes;
 mod child;
 #[cfg(target_arch = "x86_64")]
 mod experiment;
+#[cfg(target_arch = "x86_64")]
+mod file_calls;
 mod file_system;
 #[cfg(target_arch = "x86_64")]
 mod interruption;
@@ -49,12 +55,16 @@ mod tracee;
 mod way;
 
 pub use allocations::{Allocations, CountingAllocator};
+#[cfg(target_arch = "x86_64")]
+pub use calls::{Call, TracedCalls};
 pub use chance::{phase, seed, thorough, torture_time};
 pub use child::{
     Child, Exit, end_this_thread, fork, kill_this_process, shared_words, stop_this_process,
 };
 #[cfg(target_arch = "x86_64")]
 pub use experiment::{Death, Experiment, Script, Summary};
+#[cfg(target_arch = "x86_64")]
+pub use file_calls::FileCall;
 pub use file_system::{is_permitted, with_tiny_file_system};
 #[cfg(target_arch = "x86_64")]
 pub use interruption::Interruption;

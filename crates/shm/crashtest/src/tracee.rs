@@ -202,7 +202,7 @@ impl Tracee {
         unsafe { registers.assume_init() }
     }
 
-    fn set_registers(&self, registers: &libc::user_regs_struct) {
+    pub(crate) fn set_registers(&self, registers: &libc::user_regs_struct) {
         self.request(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as c_long);
     }
 
