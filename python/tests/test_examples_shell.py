@@ -63,6 +63,7 @@ NOT_RUN = {
 
 CODES = {
     "tupelo doctor": {0, 1},  # it may find something to fix on this machine
+    "tupelo doctor file:///tmp/jobs.tupelo": {0, 1},
     "tupelo rm shm://jobs": {2},  # it asks first, and there is nobody
 }
 

@@ -1,6 +1,8 @@
 //! What can be typed: the commands, their options and their help, examples first.
 #![allow(rustdoc::broken_intra_doc_links, reason = "what documents an option is its help")]
 
+mod copies;
+mod doctor;
 mod serve;
 mod token;
 
@@ -15,6 +17,8 @@ use clap_complete::Shell;
 use tupelo::{EventKind, Order};
 
 use crate::negative;
+pub(crate) use copies::{Backup, Compact, Dump, Load};
+pub(crate) use doctor::Doctor;
 pub(crate) use serve::Serve;
 pub(crate) use token::{Token, TokenAdd, TokenCommand};
 
@@ -80,6 +84,9 @@ pub(crate) enum Command {
     Requeue(Requeue),
     Rm(Rm),
     Backup(Backup),
+    Dump(Dump),
+    Load(Load),
+    Compact(Compact),
     Serve(Serve),
     Token(Token),
     Doctor(Doctor),
@@ -273,28 +280,13 @@ pub(crate) struct Watch {
 Examples:
   tupelo ls                        every space, its size and when it last changed
   tupelo ls shm://jobs             the shapes in it, with counts
-  tupelo ls shm://jobs --json      the same for programs",
+  tupelo ls shm://jobs --json      the same for programs
+  tupelo ls /srv                   the spaces that are kept in files of a directory",
     help_template = HELP
 )]
 pub(crate) struct Ls {
-    /// The space to look into
-    #[arg(value_name = "URL", value_parser = word())]
-    pub(crate) space: Option<String>,
-}
-
-#[derive(Args)]
-#[command(
-    about = "Check this machine and the spaces of this user; each line is ok, warn or fix.",
-    before_help = "\
-Examples:
-  tupelo doctor                    the machine, and every space of this user
-  tupelo doctor shm://jobs         the machine, and this space
-  tupelo doctor --json             for programs",
-    help_template = HELP
-)]
-pub(crate) struct Doctor {
-    /// The only space to look into
-    #[arg(value_name = "URL", value_parser = word())]
+    /// The space to look into, or a directory
+    #[arg(value_name = "URL or DIRECTORY", value_parser = word())]
     pub(crate) space: Option<String>,
 }
 
@@ -382,22 +374,6 @@ pub(crate) struct Rm {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
-}
-
-#[derive(Args)]
-#[command(
-    about = "Copy the file of a space while programs use it.",
-    before_help = "\
-Examples:
-  tupelo backup file:///srv/jobs.tupelo /backup/jobs.tupelo    a space of its own, as it is at one moment
-  tupelo read shm://jobs ... --all --json > jobs.jsonl         the tuples of a space without a file
-  tupelo put shm://jobs - < jobs.jsonl                         and back",
-    help_template = HELP
-)]
-pub(crate) struct Backup {
-    /// The space, unless --url names it; then the new file
-    #[arg(value_names = ["URL", "FILE"], num_args = 1..=2, required = true, value_parser = word())]
-    pub(crate) words: Vec<String>,
 }
 
 #[derive(Args)]

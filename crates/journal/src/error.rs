@@ -81,6 +81,10 @@ impl Error {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
                 Self::Corrupted { path, problem }
             }
+            // A value of a kind that we never write there.
+            None if matches!(error, rusqlite::Error::FromSqlConversionFailure(..)) => {
+                Self::Corrupted { path, problem }
+            }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
                 Self::AccessDenied { path, problem }
             }

@@ -112,6 +112,18 @@ impl Journal {
         Storage::open(self.path())?.copy_to(path)
     }
 
+    /// Makes the file as small as what is in it. Returns the bytes that it had before, with its log, and those that it has now. Whoever
+    /// waits for the disk meanwhile waits until this is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::settle`]; what is in the file stays as it was.
+    pub fn compact(&self) -> Result<(u64, u64), Error> {
+        self.flush()?;
+        let _inside = gate::enter();
+        Storage::open(self.path())?.compact()
+    }
+
     fn settle_up_to(&self, position: u64) -> Result<(), Error> {
         let mut seen = (self.stat().drained, Instant::now());
         while self.stat().drained < position {
@@ -141,8 +153,9 @@ impl Journal {
         self.stat().drained >= self.engine.journal_position()
     }
 
-    fn stat(&self) -> JournalStat {
-        let nothing = JournalStat { appended: 0, drained: 0, bytes: 0 };
+    /// How far the journal is.
+    pub fn stat(&self) -> JournalStat {
+        let nothing = JournalStat { appended: 0, drained: 0, bytes: 0, batches: 0 };
         self.engine.journal_stat().unwrap_or(nothing)
     }
 

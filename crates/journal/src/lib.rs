@@ -14,6 +14,7 @@
 
 mod batch;
 mod error;
+mod examine;
 mod gate;
 mod journal;
 mod open;
@@ -22,5 +23,6 @@ mod storage;
 mod writing;
 
 pub use error::Error;
+pub use examine::{Examination, FileEntry, examine, files_in, save};
 pub use journal::Journal;
 pub use open::{OpenOptions, flush_all, is_of_file, remove};

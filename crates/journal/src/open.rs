@@ -212,7 +212,7 @@ fn fill(storage: &mut Storage, options: &OpenOptions) -> Result<(Engine, Memory)
     Ok((engine, memory))
 }
 
-fn new_header(limits: Limits) -> Result<Header, Error> {
+pub(crate) fn new_header(limits: Limits) -> Result<Header, Error> {
     let mut id = [0; ID_BYTES];
     let filled = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
     if filled != Ok(ID_BYTES) {

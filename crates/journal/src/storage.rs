@@ -10,7 +10,7 @@
 //! is waited for here, but for the lock while a space is opened.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +23,10 @@ use crate::writing::Writing;
 
 /// What marks the file as one of ours: `Tupl`.
 const APPLICATION_ID: i64 = 0x5475_706c;
+/// How an SQLite database begins, how long that is, and where in it the mark stands.
+const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+const SQLITE_HEADER_BYTES: usize = 100;
+const APPLICATION_ID_AT: usize = 68;
 /// The version of the tables. A file with a higher one is refused.
 pub(crate) const LAYOUT_VERSION: i64 = 1;
 /// Random bytes of an id.
@@ -186,6 +190,30 @@ impl Storage {
         synced.and_then(|()| sync_directory_of(path)).map_err(explained)
     }
 
+    /// Writes the file anew, without the room that nothing uses, and moves the log into it. Returns the bytes that both had before, and
+    /// those that they have now.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says: what is in the file stays as it was.
+    pub(crate) fn compact(&self) -> Result<(u64, u64), Error> {
+        let before = self.bytes();
+        self.connection
+            .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")
+            .map_err(|error| Error::sqlite(&self.path, "compact the file", &error))?;
+        Ok((before, self.bytes()))
+    }
+
+    /// The bytes of the file and of its log.
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_of(&self.path)
+    }
+
+    /// The connection, for what changes nothing.
+    pub(crate) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Closes it without moving the log into the main file: the caller is in a hurry.
     pub(crate) fn close_quickly(self) {
         // If it refuses, it closes more slowly.
@@ -250,6 +278,31 @@ impl Storage {
             }
         }
     }
+}
+
+/// The log beside a file.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
+/// The bytes of a file and of its log.
+pub(crate) fn bytes_of(path: &Path) -> u64 {
+    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    length(path) + length(&log_of(path))
+}
+
+/// Whether this may be the file of a space, by its first bytes. A new one whose log was never moved into it is told by its name.
+pub(crate) fn is_of_space(path: &Path) -> bool {
+    let mut begin = [0; SQLITE_HEADER_BYTES];
+    let read = fs::File::open(path).and_then(|file| file.read_exact_at(&mut begin, 0));
+    if read.is_err() || !begin.starts_with(SQLITE_MAGIC) {
+        return false;
+    }
+    let id = begin[APPLICATION_ID_AT..].first_chunk().map_or(0, |id| i32::from_be_bytes(*id));
+    let is_named = path.extension().is_some_and(|extension| extension == "tupelo");
+    i64::from(id) == APPLICATION_ID || id == 0 && is_named
 }
 
 /// Fills a new file.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use rusqlite::types::Type;
 use rusqlite::{Row as SqlRow, Transaction};
 use tupelo_engine::{Attempt, Attempts, Kept, KeptTerms};
 use tupelo_tuple::Value;
@@ -86,17 +87,11 @@ impl<'s> Writing<'s> {
         &self,
         mut visit: impl FnMut(&Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let sql = "SELECT id, image, hidden_until_ns, ends_at_ns, failed, is_dead, reasons FROM tuple ORDER BY id";
-        let mut statement =
-            self.explained("read the tuples", self.transaction.prepare_cached(sql))?;
+        let sql = format!("SELECT {TUPLE_COLUMNS} FROM tuple ORDER BY id");
+        let mut statement = self.explained("read the tuples", self.transaction.prepare(&sql))?;
         let mut rows = self.explained("read the tuples", statement.query(()))?;
         while let Some(row) = self.explained("read the tuples", rows.next())? {
-            let (mut row, reasons) = self.explained("read a tuple", row_of(row))?;
-            row.kept.attempts.reasons = reasons_of(&reasons).ok_or_else(|| Error::Corrupted {
-                path: self.path.to_owned(),
-                problem: format!("the reasons of tuple {} do not decode", row.kept.id),
-            })?;
-            visit(&row)?;
+            visit(&self.explained("read a tuple", stored_row(row))?)?;
         }
         Ok(())
     }
@@ -216,8 +211,16 @@ impl<'s> Writing<'s> {
     }
 }
 
-/// A row, and its reasons as the file has them.
-fn row_of(row: &SqlRow<'_>) -> rusqlite::Result<(Row, Vec<u8>)> {
+/// The columns of a tuple, as [`stored_row`] reads them.
+pub(crate) const TUPLE_COLUMNS: &str =
+    "id, image, hidden_until_ns, ends_at_ns, failed, is_dead, reasons";
+
+/// The tuple of a row with [`TUPLE_COLUMNS`].
+///
+/// # Errors
+///
+/// What SQLite says; that of a value of another kind for reasons that do not decode.
+pub(crate) fn stored_row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
     let nanoseconds = |column: usize| {
         let stored: Option<i64> = row.get(column)?;
         // What lies before 1970 is over.
@@ -225,9 +228,13 @@ fn row_of(row: &SqlRow<'_>) -> rusqlite::Result<(Row, Vec<u8>)> {
     };
     let id: i64 = row.get(0)?;
     let terms = KeptTerms { hidden_until_ns: nanoseconds(2)?, ends_at_ns: nanoseconds(3)? };
-    let attempts = Attempts { failed: row.get(4)?, is_dead: row.get(5)?, reasons: Vec::new() };
+    let reasons = reasons_of(row.get_ref(6)?.as_blob()?).ok_or_else(|| {
+        let problem = format!("the reasons of tuple {id} do not decode");
+        rusqlite::Error::FromSqlConversionFailure(6, Type::Blob, problem.into())
+    })?;
+    let attempts = Attempts { failed: row.get(4)?, is_dead: row.get(5)?, reasons };
     let kept = Kept { id: id.cast_unsigned(), terms, attempts };
-    Ok((Row { kept, image: row.get(1)? }, row.get(6)?))
+    Ok(Row { kept, image: row.get(1)? })
 }
 
 fn reasons_of(bytes: &[u8]) -> Option<Vec<Attempt>> {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tupelo_client::outside;
+use tupelo_engine::JournalStat;
 use tupelo_journal::{Error as Trouble, Journal, OpenOptions};
 use tupelo_shm::Directory;
 
@@ -72,7 +73,7 @@ pub fn flush() -> Result<(), Error> {
 
 /// What it means if the file of a space is refused. Nothing has changed.
 #[cold]
-fn refused(trouble: Trouble, url: &str) -> Error {
+pub(crate) fn refused(trouble: Trouble, url: &str) -> Error {
     let problem = trouble.to_string();
     match trouble {
         Trouble::NotFound { .. } => Error::SpaceNotFound { url: url.into() },
@@ -86,7 +87,7 @@ fn refused(trouble: Trouble, url: &str) -> Error {
         Trouble::Corrupted { path, .. } => Error::SpaceCorrupted {
             problem,
             hint: Some(format!(
-                "if it was a space: keep a copy of the file; `sqlite3 {} .recover` may still read what is whole in it",
+                "if it was a space: `tupelo doctor file://{} --save NEW_FILE` saves what can be read of it",
                 path.display()
             )),
         },
@@ -147,6 +148,11 @@ impl Space {
         outside(|| journal.flush()).map_err(|trouble| refused(trouble, self.url()))
     }
 
+    /// How far the journal of a space that is kept in a file is; `None` for any other.
+    pub fn journal_stat(&self) -> Option<JournalStat> {
+        self.inner.journal.as_ref().map(|journal| journal.stat())
+    }
+
     /// Writes what is in the space at one moment, and on disk, into another file, which must not exist. Others go on meanwhile. The
     /// other file is a space of its own, with the same tuples, leases and attempts.
     ///
@@ -160,12 +166,31 @@ impl Space {
             return Err(Error::Unsupported {
                 problem: format!("{} is kept in no file that could be copied", self.url()),
                 hint: format!(
-                    "its tuples as lines of JSON: `tupelo read {} ... --all --json > FILE`, and `tupelo put URL - < FILE`",
+                    "its tuples as lines of JSON: `tupelo dump {} > FILE`, and `tupelo load URL < FILE`",
                     self.url()
                 ),
             });
         };
         outside(|| journal.copy_to(path)).map_err(|trouble| refused(trouble, self.url()))
+    }
+
+    /// Makes the file of the space as small as what is in it. Returns the bytes that it had before, with its log, and those that it has
+    /// now. Calls that wait for the disk wait until this is done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for a space that is kept in no file; [`Error::Storage`]: the disk has no room for a second file of that
+    /// size. What is in the space stays as it is.
+    pub fn compact(&self) -> Result<(u64, u64), Error> {
+        self.require_open()?;
+        let Some(journal) = &self.inner.journal else {
+            return Err(Error::Unsupported {
+                problem: format!("{} is kept in no file that could be compacted", self.url()),
+                hint: "memory is given back as tuples are taken; name a space of a file, as in `tupelo compact file:///srv/jobs.tupelo`"
+                    .into(),
+            });
+        };
+        outside(|| journal.compact()).map_err(|trouble| refused(trouble, self.url()))
     }
 
     /// Refuses two spaces of different files for what must happen in both or in none: on disk it would be two steps.

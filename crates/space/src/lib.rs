@@ -24,11 +24,13 @@
 mod announced;
 mod claim;
 mod connect;
+mod dump;
 mod durable;
 mod elsewhere;
 mod error;
 mod explain;
 mod fault;
+mod files;
 mod forks;
 mod lease;
 mod lease_renewer;
@@ -46,9 +48,11 @@ mod wait;
 
 pub use claim::Claim;
 pub use connect::{ConnectOptions, LimitsAsked, Space, SpaceEntry, remove, spaces};
+pub use dump::Dumped;
 pub use durable::{Durability, flush};
 pub use error::Error;
 pub use explain::{Difference, Explanation, Nearest};
+pub use files::{examine_file, files_in};
 pub use lease::Lease;
 pub use lease_renewer::KeepAlive;
 pub use notifier::Notifier;
@@ -61,9 +65,10 @@ pub use transaction::{Inside, Transaction};
 pub use tupelo_client::{Surroundings, surround};
 pub use tupelo_engine::{
     Attempt, Blocked, ClaimStat, ClaimTerms, DeadLetterRecord, EVENT_BYTES_MAX, EVENTS_MAX, Event,
-    EventKind, LeaseTerms, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat,
-    WAITERS_MAX, WhenFull, represents,
+    EventKind, JournalStat, LeaseTerms, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat,
+    TransactionStat, WAITERS_MAX, WhenFull, represents,
 };
+pub use tupelo_journal::{Examination, FileEntry};
 pub use tupelo_shm::Announcement;
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

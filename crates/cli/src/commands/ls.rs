@@ -1,6 +1,7 @@
 //! `tupelo ls`: the spaces of this user, or the shapes in one.
 
 use std::collections::BTreeMap;
+use std::path::{Path, absolute};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
@@ -11,40 +12,67 @@ use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::format;
 use crate::output::Output;
+use crate::words;
 
 pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     match options.space.or(url) {
+        Some(word) if !words::is_space(&word) && Path::new(&word).is_dir() => {
+            files(Path::new(&word), output)
+        }
         Some(url) => shapes(&url, output),
         None => spaces(output),
     }
 }
 
+/// The spaces that are kept in the files of a directory.
+fn files(directory: &Path, output: &mut Output) -> Result<(), Failure> {
+    let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let files = tupelo::files_in(&directory)?;
+    if files.is_empty() && !output.json {
+        let directory = directory.display();
+        return output.line(format!(
+            "no spaces here; `tupelo put file://{directory}/jobs.tupelo hello world` makes one"
+        ));
+    }
+    let url = |path: &Path| format!("file://{}", path.display());
+    let entries = files.iter().map(|file| (url(&file.path), file.bytes, file.modified));
+    listed("FILE", entries.collect(), output)
+}
+
 fn spaces(output: &mut Output) -> Result<(), Failure> {
     let spaces = tupelo::spaces()?;
+    if spaces.is_empty() && !output.json {
+        return output.line("no spaces here; `tupelo put shm://NAME hello world` makes one");
+    }
+    let url = |name: &str| format!("shm://{name}");
+    let entries = spaces.iter().map(|space| (url(&space.name), space.bytes, space.modified));
+    listed("MEMORY", entries.collect(), output)
+}
+
+/// A line for each space: its URL, its bytes of the kind that the head says, and when it changed.
+fn listed(
+    bytes_head: &str,
+    entries: Vec<(String, u64, SystemTime)>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     if output.json {
-        return spaces.iter().try_for_each(|space| {
-            let since_epoch = space.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        return entries.into_iter().try_for_each(|(url, bytes, modified)| {
+            let since_epoch = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
             output.object(&json!({
-                "url": format!("shm://{}", space.name),
-                "bytes": space.bytes,
+                "url": url,
+                "bytes": bytes,
                 "modified": since_epoch.as_secs_f64(),
             }))
         });
     }
-    if spaces.is_empty() {
-        return output.line("no spaces here; `tupelo put shm://NAME hello world` makes one");
-    }
     #[expect(clippy::disallowed_methods, reason = "files have dates")]
     let now = SystemTime::now();
-    let rows: Vec<Vec<String>> = spaces
-        .iter()
-        .map(|space| {
-            let age = now.duration_since(space.modified).unwrap_or_default();
-            let age = format!("{} ago", format::seconds(age));
-            vec![format!("shm://{}", space.name), format::bytes(space.bytes), age]
-        })
-        .collect();
-    format::table(&["SPACE", "MEMORY", "CHANGED"], &rows)
+    let row = |(url, bytes, modified): (String, u64, SystemTime)| {
+        let age = now.duration_since(modified).unwrap_or_default();
+        vec![url, format::bytes(bytes), format!("{} ago", format::seconds(age))]
+    };
+    let rows: Vec<Vec<String>> = entries.into_iter().map(row).collect();
+    format::table(&["SPACE", bytes_head, "CHANGED"], &rows)
         .iter()
         .try_for_each(|line| output.line(line))
 }

@@ -1,12 +1,16 @@
 //! The commands, one file each. A command takes its options, the `--url`, and where to print.
 
 pub(crate) mod backup;
+pub(crate) mod compact;
 pub(crate) mod completion;
 pub(crate) mod dead;
 pub(crate) mod doctor;
+pub(crate) mod dump;
 mod exec;
 pub(crate) mod explain;
 pub(crate) mod find;
+mod journal;
+pub(crate) mod load;
 pub(crate) mod ls;
 pub(crate) mod package;
 pub(crate) mod put;

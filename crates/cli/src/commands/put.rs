@@ -22,7 +22,9 @@ pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Res
     if let Some(tuple) = tuple {
         return one(&tuple);
     }
-    let count = put_lines(one, io::stdin().lock())?;
+    let count = each_line(io::stdin().lock(), |line| {
+        one(&tupelo_json::tuple(line).map_err(Failure::Other)?)
+    })?;
     if output.json {
         output.object(&serde_json::json!({ "put": count }))
     } else {
@@ -30,7 +32,8 @@ pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Res
     }
 }
 
-fn put(
+/// Puts one tuple; waits for room if there is a `timeout`.
+pub(super) fn put(
     space: &Space,
     tuple: &Tuple,
     terms: &LeaseTerms,
@@ -50,10 +53,11 @@ fn put(
     Ok(put.map_err(|error| Failure::Usage(error.to_string()))??)
 }
 
-/// Puts the tuple of each line as soon as it is read, so that the input may be a pipe that goes on.
-fn put_lines(
-    put: impl Fn(&Tuple) -> Result<(), Failure>,
+/// Lets `put` have each line as soon as it is read, so that the input may be a pipe that goes on. Returns how many lines had
+/// something on them.
+pub(super) fn each_line(
     input: impl BufRead,
+    put: impl Fn(&str) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     let mut count = 0;
     for (line, number) in input.lines().zip(1_u64..) {
@@ -66,8 +70,7 @@ fn put_lines(
         if line.trim().is_empty() {
             continue;
         }
-        let tuple = tupelo_json::tuple(&line).map_err(stopped)?;
-        put(&tuple).map_err(|failure| match failure.exit_code() {
+        put(&line).map_err(|failure| match failure.exit_code() {
             // A line is no word of the command line, and others may have been put before it.
             USAGE => stopped(failure.message().unwrap_or_default()),
             _ => failure.within(shown),

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tupelo::{ShapeStat, Stat, SubscriptionStat, TransactionStat, WhenFull};
 
+use super::journal::{JournalFigures, JournalLook};
 use super::ls::{shape_json, shape_table};
 use super::{connect_existing, pids};
 use crate::arguments;
@@ -20,11 +21,21 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let url = words::space(options.space, url)?;
-    let stat = connect_existing(&url)?.stat()?;
-    if output.json { output.object(&stat_json(&url, &stat)) } else { page(&url, &stat, output) }
+    let space = connect_existing(&url)?;
+    let journal = JournalLook::begin(&space).map(|begun| begun.end(&space));
+    let stat = space.stat()?;
+    if output.json {
+        return output.object(&stat_json(&url, &stat, journal));
+    }
+    page(&url, &stat, journal, output)
 }
 
-fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
+fn page(
+    url: &str,
+    stat: &Stat,
+    journal: Option<JournalFigures>,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let pids: Vec<String> = pids(stat).iter().map(ToString::to_string).collect();
     let of_max = 100 * stat.bytes_used / stat.bytes_max.max(1);
     output.line(url)?;
@@ -37,6 +48,9 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
     ))?;
     output.line(format!("  when full   {}", when_full(stat)))?;
     output.line(format!("  waiting     {}", waiting(stat)))?;
+    if let Some(journal) = journal {
+        output.line(format!("  on disk     {journal}"))?;
+    }
     if stat.where_errors > 0 {
         let times = format::plural(stat.where_errors, "tuple", "tuples");
         output.line(format!("  where       no answer for {times}, which were no match then"))?;
@@ -165,7 +179,7 @@ fn transaction_json(transaction: &TransactionStat) -> serde_json::Value {
     })
 }
 
-fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
+fn stat_json(url: &str, stat: &Stat, journal: Option<JournalFigures>) -> serde_json::Value {
     json!({
         "url": url,
         "tuples": stat.tuples,
@@ -181,6 +195,7 @@ fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
         "subscriptions": stat.subscriptions.iter().map(subscription_json).collect::<Vec<_>>(),
         "transactions": stat.transactions.iter().map(transaction_json).collect::<Vec<_>>(),
         "pids": pids(stat),
+        "journal": journal.map(JournalFigures::json),
         "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
     })
 }

@@ -4,6 +4,7 @@
 #[path = "../../../server/tests/all/authority.rs"]
 mod authority;
 mod claim;
+mod copies;
 mod look;
 mod put_and_find;
 mod refusals;

@@ -10,7 +10,7 @@ use crate::base::layout::head;
 use crate::journal::record;
 use crate::journal::ring::Ring;
 use crate::store::change::{Change, JournalStat};
-use crate::store::journal::{self, BEGIN, RELEASES};
+use crate::store::journal::{self, BATCHES, BEGIN, RELEASES};
 use crate::store::{self, Store};
 
 /// Longest sleep of who waits for what it can not be told of: that the one who drains has died.
@@ -92,6 +92,8 @@ impl Drain<'_> {
         let line = journal::line(&view);
         // Release pairs with the Acquire of who appends: what it overwrites was read before.
         line.double(BEGIN).store(position, Ordering::Release);
+        // Relaxed: a figure, which orders nothing.
+        line.double(BATCHES).fetch_add(1, Ordering::Relaxed);
         wake_all(self.store);
         Ok(())
     }
@@ -163,6 +165,7 @@ pub(crate) fn stat(store: &Store) -> Option<JournalStat> {
         appended: ring.end().max(drained),
         drained,
         bytes: store.layout.journal_bytes as u64,
+        batches: journal::line(&view).double(BATCHES).load(Ordering::Relaxed),
     })
 }
 

@@ -2,12 +2,10 @@
 //! two, and whoever dies in the middle leaves a segment that is only good to be removed.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use tupelo_shm::Section;
 use tupelo_tuple::TupleRef;
 
-use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::links;
@@ -15,7 +13,7 @@ use crate::journal;
 use crate::operations::put;
 use crate::protocols::claim::settle;
 use crate::recovery::provide;
-use crate::store::change::{Attempts, Kept, KeptTerms};
+use crate::store::change::{Attempts, Kept};
 use crate::store::extension::{self, ATTEMPTS};
 use crate::store::incoming;
 use crate::store::journal as words;
@@ -25,7 +23,7 @@ use crate::store::{NEXT_FENCE, Store, history, registry, space_line, step};
 
 /// As [`crate::Engine::restore`] says.
 pub(crate) fn restore(store: &Store, kept: &Kept, tuple: TupleRef<'_>) -> Result<bool, Error> {
-    let Some(terms) = terms_now(&kept.terms) else { return Ok(false) };
+    let Some(terms) = kept.terms.left() else { return Ok(false) };
     let mut incoming = put::incoming(store, tuple)?;
     if terms != LeaseTerms::default() {
         incoming.terms = Some(incoming::numbered(store, &terms));
@@ -65,24 +63,6 @@ fn restore_attempts(
     }
     section.commit()?;
     Ok(())
-}
-
-/// The terms that are left of those that were kept, in lengths from now; `None` if the lease has ended.
-fn terms_now(kept: &KeptTerms) -> Option<LeaseTerms> {
-    let now_ns = clock::wall_ns();
-    let after_ns = kept.hidden_until_ns.map_or(0, |from_ns| from_ns.saturating_sub(now_ns));
-    let after = (after_ns != 0).then(|| Duration::from_nanos(after_ns));
-    let lease = match kept.ends_at_ns {
-        None => None,
-        Some(until_ns) => {
-            let left_ns = until_ns.saturating_sub(now_ns).saturating_sub(after_ns);
-            if left_ns == 0 {
-                return None;
-            }
-            Some(Duration::from_nanos(left_ns))
-        }
-    };
-    Some(LeaseTerms { lease, after })
 }
 
 /// As [`crate::Engine::restored`] says.

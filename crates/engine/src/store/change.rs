@@ -23,8 +23,12 @@
 //! engine.set_drainer(|engine| ..)       what an operation does that finds the ring full
 //! ```
 
+use std::time::Duration;
+
 use tupelo_tuple::TupleView;
 
+use crate::base::clock;
+use crate::base::terms::LeaseTerms;
 use crate::store::history::Attempt;
 
 /// One change. Ids name tuples: each is given once in the life of a file, since `Engine::restore` gives a tuple
@@ -82,6 +86,26 @@ pub struct KeptTerms {
     pub ends_at_ns: Option<u64>,
 }
 
+impl KeptTerms {
+    /// What is left of them now, in lengths; `None` if the lease has ended.
+    pub fn left(&self) -> Option<LeaseTerms> {
+        let now_ns = clock::wall_ns();
+        let after_ns = self.hidden_until_ns.map_or(0, |from_ns| from_ns.saturating_sub(now_ns));
+        let after = (after_ns != 0).then(|| Duration::from_nanos(after_ns));
+        let lease = match self.ends_at_ns {
+            None => None,
+            Some(until_ns) => {
+                let left_ns = until_ns.saturating_sub(now_ns).saturating_sub(after_ns);
+                if left_ns == 0 {
+                    return None;
+                }
+                Some(Duration::from_nanos(left_ns))
+            }
+        };
+        Some(LeaseTerms { lease, after })
+    }
+}
+
 /// What became of the attempts at a tuple.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
@@ -113,4 +137,6 @@ pub struct JournalStat {
     pub drained: u64,
     /// How many bytes the ring has.
     pub bytes: u64,
+    /// In how many batches records were released.
+    pub batches: u64,
 }

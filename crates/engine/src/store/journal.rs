@@ -7,6 +7,7 @@
 //! | 16 | bytes of the ring (two words); 0: the space is not journalled. Set at creation |
 //! | 24 | the id of the next tuple (two words) |
 //! | 32 | how often bytes were released, modulo 2^32: who waits for that sleeps on it |
+//! | 40 | in how many batches they were released (two words), by who has the right to drain |
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -28,6 +29,8 @@ pub(crate) const BYTES: usize = 16;
 const NEXT_ID: usize = 24;
 /// How often bytes were released.
 pub(crate) const RELEASES: usize = 32;
+/// In how many batches.
+pub(crate) const BATCHES: usize = 40;
 
 /// Smallest ring: what is left of it for takes has a record of every thread that there can be.
 pub(crate) const JOURNAL_BYTES_MIN: u64 = 1 << 20;

@@ -1,5 +1,6 @@
-//! What a process does to a space of a file while a test follows each of its calls of the kernel: it makes the space, changes it,
-//! closes it, which moves the log into the file, and opens it again.
+//! What a process does to a space of a file while a test follows each of its calls of the kernel.
+//!
+//! It makes the space, changes it, closes it, and opens it again. To close it moves the log into the file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -55,6 +55,7 @@ impl TracedCalls {
         }
         let registers = self.tracee.registers();
         let libc::user_regs_struct { orig_rax, rdi, rsi, rdx, r10, r8, r9, .. } = registers;
+        #[expect(clippy::cast_possible_truncation, reason = "this file is for x86-64")]
         let arguments = [rdi, rsi, rdx, r10, r8, r9].map(|register| register as usize);
         Some(Call { number: orig_rax.cast_signed(), arguments })
     }

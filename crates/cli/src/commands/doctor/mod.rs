@@ -3,6 +3,7 @@
 //! Each line is `ok`, `warn` (it works, but not as well as it could) or `fix` (something will fail, and the line says
 //! what to do). It ends with 1 if there is anything to fix.
 
+mod file;
 mod machine;
 mod spaces;
 mod unserved;
@@ -48,11 +49,24 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let mut findings = machine::findings();
-    findings.extend(match options.space.or(url) {
+    let url = options.space.or(url);
+    if options.save.is_some() && !url.as_deref().is_some_and(file::is_kept) {
+        return Err(Failure::Usage(
+            "--save needs a space of a file, as in `tupelo doctor file:///srv/jobs.tupelo --save saved.tupelo`"
+                .to_owned(),
+        ));
+    }
+    findings.extend(match url {
         Some(url) => match connect_existing(&url) {
             // A text that is no name of a space cannot be looked at.
             Err(failure) if failure.exit_code() == USAGE => return Err(failure),
-            _ => spaces::findings_of(&url),
+            _ => {
+                let mut findings = spaces::findings_of(&url);
+                if file::is_kept(&url) {
+                    findings.extend(file::findings(&url, options.save.as_deref())?);
+                }
+                findings
+            }
         },
         None => spaces::findings(),
     });
