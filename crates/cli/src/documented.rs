@@ -39,7 +39,8 @@ fn commands(line: &str) -> Vec<Vec<OsString>> {
                 }
             }
             ('\'' | '"', None) => quote = Some(character),
-            ('#', None) => break,
+            // A comment, or the file that the shell reads or writes.
+            ('#' | '<' | '>', None) if word.is_empty() => break,
             (' ', None) if spaces > 1 => break,
             (' ', None) if word == "|" => {
                 commands.push(std::mem::take(&mut words));
