@@ -169,7 +169,7 @@ def test_what_is_no_file_of_a_space_is_refused_and_stays_as_it_is_c5(url, path):
     before = path.read_bytes()
     with pytest.raises(ts.SpaceCorrupted, match=f"TUP-015: {path}: .*not a database") as caught:
         ts.connect(url)
-    assert "keep a copy" in caught.value.hint
+    assert "--save NEW_FILE" in caught.value.hint
     assert path.read_bytes() == before
     path.unlink()
 

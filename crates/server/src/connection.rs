@@ -157,10 +157,14 @@ impl Connection {
             let served = self.serve_frames(session);
             // Also what was answered before a frame that makes no sense.
             let bytes = session.outbox.take();
-            if !bytes.is_empty()
-                && let Err(end) = self.write(bytes).await
-            {
-                return end;
+            if !bytes.is_empty() {
+                // What the disk may lose yet, nobody is told of.
+                if let Err(fault) = self.shared.spaces.settled().await {
+                    return End::Fault(fault);
+                }
+                if let Err(end) = self.write(bytes).await {
+                    return end;
+                }
             }
             if let Err(fault) = served {
                 return End::Fault(fault);

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use tupelo::{ConnectOptions, Error, Notifier, Space, Stat, Subscription, Waiter};
-use tupelo_protocol::Opened;
+use tupelo::{ConnectOptions, Durability, Error, Notifier, Space, Stat, Subscription, Waiter};
+use tupelo_protocol::{Fault, Opened};
 
-use crate::Engine;
 use crate::descriptor::watched;
 use crate::session::Session;
+use crate::{Engine, ServedSpace};
 
 /// Spaces that a server has at most (rule B2).
 const SPACES_MAX: usize = 4096;
@@ -26,16 +26,40 @@ pub(crate) struct Spaces {
     engine: Engine,
     creates: bool,
     by_name: RefCell<HashMap<String, Rc<Hosted>>>,
+    /// The URLs of those that are kept in files, by their names.
+    files: HashMap<String, String>,
 }
 
 impl Spaces {
-    pub(crate) fn new(engine: Engine, creates: bool) -> Self {
-        Self { engine, creates, by_name: RefCell::default() }
+    pub(crate) fn new(engine: Engine, creates: bool, spaces: &[ServedSpace]) -> Self {
+        let file = |space: &ServedSpace| Some((space.name.clone(), space.file_url.clone()?));
+        let files = spaces.iter().filter_map(file).collect();
+        Self { engine, creates, by_name: RefCell::default(), files }
     }
 
     /// Makes a space, or finds it where spaces outlive a server.
     pub(crate) fn make(&self, name: &str) -> Result<(), Error> {
         self.connect(name, &ConnectOptions::default()).map(drop)
+    }
+
+    /// Waits until all that has changed by now in the spaces of files is on disk: a client is told of nothing before (rule C4).
+    pub(crate) async fn settled(&self) -> Result<(), Fault> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        let by_name = self.by_name.borrow().clone();
+        for name in self.files.keys() {
+            let Some(hosted) = by_name.get(name).filter(|hosted| hosted.is_behind()) else {
+                continue;
+            };
+            let space = hosted.space.clone();
+            // In a thread of its own, since this one waits for nothing. One sync is for all who wait at that moment.
+            let flushed = tokio::task::spawn_blocking(move || space.flush()).await;
+            let flushed =
+                flushed.unwrap_or_else(|error| Err(Error::System { problem: error.to_string() }));
+            flushed.map_err(|error| Error::DurabilityUnknown { problem: error.message() })?;
+        }
+        Ok(())
     }
 
     /// The space that a client opens.
@@ -51,6 +75,9 @@ impl Spaces {
                 problem: format!("this server makes no spaces, and {name} was to begin anew"),
                 hint: Some(MAKES_NONE.to_owned()),
             });
+        }
+        if fresh {
+            self.require_no_file(name, "was to begin anew")?;
         }
         let defaults = ConnectOptions::default();
         let create = create && self.creates;
@@ -71,6 +98,7 @@ impl Spaces {
             });
         }
         require_name(name)?;
+        self.require_no_file(name, "was to be removed")?;
         self.by_name.borrow_mut().remove(name);
         tupelo::remove(&self.url(name))
     }
@@ -95,7 +123,21 @@ impl Spaces {
     }
 
     fn url(&self, name: &str) -> String {
-        format!("{}://{name}", self.engine.scheme())
+        self.files
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| format!("{}://{name}", self.engine.scheme()))
+    }
+
+    /// Refuses to throw a file away: it was named by whoever started the server.
+    fn require_no_file(&self, name: &str, what: &str) -> Result<(), Error> {
+        let Some(url) = self.files.get(name) else { return Ok(()) };
+        Err(Error::AccessDenied {
+            problem: format!("the server keeps {name} in a file, and it {what}"),
+            hint: Some(format!(
+                "take what is in it; or on the server's machine, while no server has it: tupelo rm {url}"
+            )),
+        })
     }
 
     fn connect(&self, name: &str, options: &ConnectOptions) -> Result<Rc<Hosted>, Error> {
@@ -107,8 +149,10 @@ impl Spaces {
                 hint: "use fewer spaces, or another server".into(),
             });
         }
-        let space = Space::connect(&self.url(name), options)?;
-        let hosted = Hosted::new(name, space.at_once(), self.engine)?;
+        // The answers wait for the disk, and not the thread that serves all clients.
+        let space = Space::connect(&self.url(name), options)?.with_sync(Durability::None);
+        let is_shared = self.engine == Engine::Shm || self.files.contains_key(name);
+        let hosted = Hosted::new(name, space.at_once(), is_shared)?;
         by_name.insert(name.to_owned(), Rc::clone(&hosted));
         Ok(hosted)
     }
@@ -138,7 +182,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    fn new(name: &str, space: Space, engine: Engine) -> Result<Rc<Self>, Error> {
+    fn new(name: &str, space: Space, is_shared: bool) -> Result<Rc<Self>, Error> {
         let notifier = space.notifier()?;
         let system = |error: std::io::Error| Error::System { problem: error.to_string() };
         let rung = notifier.as_fd().try_clone_to_owned().map_err(system)?;
@@ -148,7 +192,7 @@ impl Hosted {
             name: name.to_owned(),
             space,
             notifier,
-            is_shared: engine == Engine::Shm,
+            is_shared,
             waits: RefCell::default(),
             changed: Rc::clone(&changed),
         });
@@ -199,6 +243,11 @@ impl Hosted {
                 session.serve_wait(id);
             }
         }
+    }
+
+    /// Whether something has changed that is not on disk yet.
+    fn is_behind(&self) -> bool {
+        self.space.journal_stat().is_some_and(|stat| stat.drained < stat.appended)
     }
 
     /// Whether the space was removed, or another has its name.

@@ -61,7 +61,16 @@ pub struct Settings {
     /// Whether a client may open a space that is not there yet.
     pub creates: bool,
     /// Spaces that are made at the start.
-    pub spaces: Vec<String>,
+    pub spaces: Vec<ServedSpace>,
+}
+
+/// A space that a server makes at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedSpace {
+    /// Its name, for clients.
+    pub name: String,
+    /// The URL of the file that it is kept in; `None`: it is where the others are.
+    pub file_url: Option<String>,
 }
 
 /// Where the spaces of a server are.
@@ -160,7 +169,7 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("there can be no event loop"))?;
-    let spaces = Spaces::new(settings.engine, settings.creates);
+    let spaces = Spaces::new(settings.engine, settings.creates, &settings.spaces);
     let identity = settings.certificates.as_ref().map(Identity::new).transpose()?.map(Rc::new);
     let tokens = settings.tokens.as_deref().map(Tokens::read).transpose()?;
     let has_tokens = tokens.is_some();
@@ -172,8 +181,8 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
         let clients = RefCell::default();
         let http_claims = http::Claims::default();
         let shared = Rc::new(Shared { tokens, spaces, clients, sessions, http_claims, buffer });
-        for name in &settings.spaces {
-            shared.spaces.make(name)?;
+        for space in &settings.spaces {
+            shared.spaces.make(&space.name)?;
         }
         let signals = Signals::new().map_err(system("no signals can be waited for"))?;
         let bind =

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tupelo_server::{Endpoint, Engine};
+use tupelo_server::{Endpoint, Engine, ServedSpace};
 
-use super::{HELP, word};
+use super::HELP;
 
 #[derive(Args)]
 #[command(
@@ -21,6 +21,7 @@ Examples:
   tupelo serve --listen http://127.0.0.1:7680          for curl, and for Prometheus
   tupelo serve --engine shm                            the spaces of this machine, shm://NAME
   tupelo serve --space jobs --no-create                this space, and no others
+  tupelo serve --space jobs=file:///srv/jobs.tupelo    this one is kept in a file
 
 SIGHUP reads certificates and tokens again. Ctrl-C or SIGTERM ends the server: blocked calls of clients end, and tuples that clients have not acknowledged go back.",
     help_template = HELP
@@ -54,10 +55,10 @@ pub(crate) struct Serve {
     /// Where the spaces are: mem (in the server, they end with it) or shm (in shared memory)
     #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
     pub(crate) engine: Engine,
-    /// Create this space at the start; may be given several times
-    #[arg(long = "space", value_name = "NAME", value_parser = word())]
-    pub(crate) spaces: Vec<String>,
-    /// Clients cannot create spaces
+    /// A space that is there from the start, and the file that it is kept in, if it is; may be given several times
+    #[arg(long = "space", value_name = "NAME[=file:///PATH]", value_parser = space)]
+    pub(crate) spaces: Vec<ServedSpace>,
+    /// Clients can not make spaces
     #[arg(long)]
     pub(crate) no_create: bool,
 }
@@ -68,6 +69,19 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
     Endpoint::parse(scheme, address).unwrap_or_else(|| {
         Err("write unix:///PATH, tcp://HOST:PORT, tls://HOST:PORT or http://HOST:PORT".to_owned())
     })
+}
+
+/// A space of a server, by its name, and the file that it is kept in.
+fn space(text: &str) -> Result<ServedSpace, String> {
+    let Some((name, url)) = text.split_once('=') else {
+        return Ok(ServedSpace { name: text.to_owned(), file_url: None });
+    };
+    if !url.starts_with("file:///") {
+        return Err(format!(
+            "behind the name stands the file that the space is kept in, as in {name}=file:///srv/{name}.tupelo"
+        ));
+    }
+    Ok(ServedSpace { name: name.to_owned(), file_url: Some(url.to_owned()) })
 }
 
 /// The engine of a server, by its name.

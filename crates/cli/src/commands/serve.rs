@@ -11,7 +11,7 @@ use crate::output::Output;
 
 pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
     let settings = settings(options)?;
-    let name = settings.spaces.first().map_or("NAME", String::as_str);
+    let name = settings.spaces.first().map_or("NAME", |space| space.name.as_str());
     if settings.insecure {
         eprintln!(
             "tupelo serve: --insecure: whoever reaches this machine can use all of its spaces"

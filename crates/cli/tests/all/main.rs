@@ -9,6 +9,7 @@ mod look;
 mod put_and_find;
 mod refusals;
 mod serve;
+mod serve_files;
 mod serve_tls;
 mod support;
 mod take;

@@ -51,7 +51,10 @@ pub(crate) async fn serve(
     let service = service_fn(move |request| {
         let (shared, caller, ends) = (Rc::clone(&shared), Rc::clone(&caller), ends.clone());
         async move {
-            let answered = routes::answer(request, host, &shared, (&caller, ends)).await;
+            let mut answered = routes::answer(request, host, &shared, (&caller, ends)).await;
+            if let Err(fault) = shared.spaces.settled().await {
+                answered = answer::refused(&fault);
+            }
             Ok::<Response<answer::Body>, Infallible>(answered)
         }
     });
