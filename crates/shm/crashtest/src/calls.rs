@@ -36,7 +36,7 @@ impl TracedCalls {
     /// If the system does not allow it, or `prepare` panics.
     pub fn start<C>(prepare: impl Fn() -> C, script: impl Fn(&mut C)) -> Self {
         let tracee = Tracee::start(prepare, script);
-        tracee.tell_calls();
+        tracee.report_calls();
         let memory = File::open(format!("/proc/{}/mem", tracee.pid()));
         let memory = memory.unwrap_or_else(|error| panic!("the memory of the process: {error}"));
         Self { tracee, memory }
