@@ -55,10 +55,10 @@ pub(crate) struct Serve {
     /// Where the spaces are: mem (in the server, they end with it) or shm (in shared memory)
     #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
     pub(crate) engine: Engine,
-    /// A space that is there from the start, and the file that it is kept in, if it is; may be given several times
+    /// Create this space at the start, kept in a file if one is named; may be given several times
     #[arg(long = "space", value_name = "NAME[=file:///PATH]", value_parser = space)]
     pub(crate) spaces: Vec<ServedSpace>,
-    /// Clients can not make spaces
+    /// Clients cannot create spaces
     #[arg(long)]
     pub(crate) no_create: bool,
 }
