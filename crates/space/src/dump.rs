@@ -18,8 +18,10 @@ pub struct Dumped {
 }
 
 impl Space {
-    /// Everything that is in the space at one moment: also what is claimed or taken in open transactions, since its holders may give it
-    /// back, what is not visible yet, and dead letters. In the order of age of each shape. Nobody can change the space meanwhile.
+    /// All tuples of the space at one moment, in the order of age of each shape. Nobody can change the space meanwhile.
+    ///
+    /// Tuples that are claimed, or taken in open transactions, are among them, since their holders may give them back.
+    /// So are tuples that are not visible yet, and dead letters.
     ///
     /// A server tells of visible tuples alone, and not of their leases.
     ///

@@ -331,7 +331,7 @@ fn publish<'m>(
     }
 }
 
-/// As [`publish`], for a tuple that is put on no terms.
+/// As [`publish()`], for a tuple that is put on no terms.
 #[inline(always)]
 fn publish_at_once<'m>(
     store: &'m Store,

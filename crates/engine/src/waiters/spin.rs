@@ -3,9 +3,11 @@
 //! A spin pays where the answer comes soon, from another processor, to a thread that keeps its own. So a thread
 //!
 //! * sleeps at once if its waits are long,
-//! * sleeps at once for a number of waits after it has lost its processor while it spun: others need it, and a sleeper that
-//!   is woken has it back at once, while one that has used up its time waits for theirs,
-//! * gives its processor away, and does not spin, where whoever answers runs on the same one.
+//! * sleeps at once for a number of waits after it has lost its processor while it spun,
+//! * gives its processor away, and does not spin, where the thread that answers runs on the same one.
+//!
+//! A thread that has lost its processor knows that others need it. A sleeper that is woken has it back at once. A thread
+//! that has used up its time slice waits for theirs.
 //!
 //! It never gives the processor away otherwise: beside a busy process it would be back after a whole time slice.
 

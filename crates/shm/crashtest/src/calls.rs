@@ -1,5 +1,5 @@
-//! A process that stops in front of each of its calls of the kernel: the test looks at the call, and lets it happen, refuses it, or
-//! kills the process there.
+//! A process that stops in front of each of its calls of the kernel. The test looks at the call, and lets it happen,
+//! refuses it, or kills the process there.
 //!
 //! What a process writes to files, and when it has that synced, is in these calls. So a test can follow what a disk would have at
 //! each moment, and can be the disk that fails.
