@@ -72,6 +72,7 @@ ALL_PRINT = {
     "docs/coming-from/redis.md",
     "docs/cookbook.md",
     "docs/index.md",
+    "docs/survey.md",
 }
 """The pages that show below each program what it prints: test_examples_pages.py."""
 
