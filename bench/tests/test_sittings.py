@@ -9,6 +9,8 @@ from records import run_of
 
 from tupelo.terminal import Terminal
 from tupelo_bench.backends.base import Peer
+from tupelo_bench.command.arguments import arguments
+from tupelo_bench.command.measuring import visits
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.progress import Progress
@@ -115,7 +117,7 @@ def test_a_sitting_makes_only_the_repeats_that_the_record_lacks_with_seeds_of_th
 
 
 def test_peers_are_interleaved_repeat_by_repeat_in_an_order_by_lot():
-    _, done = run_blocks([block(First, 2), block(Second, 2)], visits=5)
+    _, done = run_blocks([block(First, 2), block(Second, 2)], visits=5, by_lot=True)
     assert len(done) == 2 * 2 * 10
     names = [name for name, *_ in done]
     visits = [names[begin : begin + 4] for begin in range(0, 16, 4)]
@@ -125,6 +127,21 @@ def test_peers_are_interleaved_repeat_by_repeat_in_an_order_by_lot():
     assert repeats[:16] == [0] * 4 + [1] * 4 + [2] * 4 + [3] * 4
     orders = set()
     for seed in range(1, 9):
-        _, done = run_blocks([block(First), block(Second)], visits=5, seed=seed)
+        _, done = run_blocks([block(First), block(Second)], visits=5, by_lot=True, seed=seed)
         orders.add(done[0][0])
     assert orders == {"first", "second"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--quick",), 1),
+        (("--budget", "90"), 1),
+        (("--budget", "200"), 2),
+        (("--budget", "600"), 5),
+        (("--budget", "none"), 5),
+        ((), 1),
+    ],
+)
+def test_a_short_run_has_one_visit_so_that_slow_cells_have_time(words, expected):
+    assert visits(arguments().parse_args(["all", *words])) == expected

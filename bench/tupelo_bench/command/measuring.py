@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from tupelo_bench.experiments.base import Experiment
 
 REPEATS = 10
-VISITS = 5  # of each peer in an experiment: after each of them a repeat is done of every cell
+# Of each peer in an experiment, at most: after each of them a repeat is done of every cell. A visit
+# takes so long at least, for all peers and experiments: in a shorter one slow cells have no time.
+VISITS_MAX, VISIT_LEAST_S = 5, 5_400.0
 QUICK_REPEATS = 2
 
 
@@ -66,7 +68,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     asked = Options(
         options.quick, repeats, options.seed, budget_s(options),
         workload, options.operations, options.entries,
-        1 if options.quick else VISITS, repeats_before(old) if old else {},
+        not options.quick, visits(options), repeats_before(old) if old else {},
     )  # fmt: skip
     progress = Progress(terminal)
     runner = Runner(run, asked, progress)
@@ -83,6 +85,16 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     for experiment in EXPERIMENTS if old else wanted:
         run.measures += experiment.derive(run)
     return run
+
+
+def visits(options: argparse.Namespace) -> int:
+    """How often each peer has its turn in an experiment, with the time that there is."""
+    if options.quick:
+        return 1
+    seconds = budget_s(options)
+    if seconds is None:
+        return VISITS_MAX
+    return max(1, min(VISITS_MAX, int(seconds // VISIT_LEAST_S)))
 
 
 def earlier(options: argparse.Namespace) -> Run | None:

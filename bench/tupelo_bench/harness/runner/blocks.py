@@ -66,8 +66,8 @@ class Runner:
                 self._keep(turn)
 
     def _by_lot(self, turns: list[Turn], visit: int) -> list[Turn]:
-        """The turns of a visit: as they come where there is one visit, else in an order by lot."""
-        if self.options.visits <= 1:
+        """The turns of a visit: as they come, or in an order by lot."""
+        if not self.options.by_lot:
             return turns
         lot = random.Random(f"{self.options.seed} {self.run.begin} {visit}")
         return lot.sample(turns, len(turns))
@@ -113,7 +113,7 @@ class Runner:
                 )
 
     def _lost(self, block: Block) -> set[str]:
-        """The cells of its experiment that we were to have, and have not. Our block comes first."""
+        """The cells of its experiment that we were to have, and as far as is known have not."""
         return {
             told(remark.parameters)
             for remark in self.run.left_out

@@ -35,8 +35,10 @@ class Options:
     """How often a generated workload reads, takes and writes."""
     kinds: Mapping[str, float] | None = None
     """How often it has each kind of entry."""
+    by_lot: bool = False
+    """Whether the order of the peers in an experiment is drawn by lot, each time anew."""
     visits: int = 1
-    """How often each peer has its turn in an experiment, each time in an order drawn by lot.
+    """How often each peer has its turn in an experiment.
 
     In each turn its cells get a part of their repeats, so that slow minutes hit all peers alike.
     """
