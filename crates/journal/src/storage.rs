@@ -36,6 +36,15 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: those of [`Writing`].
 const STATEMENTS: usize = 16;
 
+/// How a connection works. In a new file, pages that nothing uses can be given back; the log is no longer than 8 MiB between two turns.
+const SET_UP: &str = "
+PRAGMA synchronous = FULL;
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA journal_size_limit = 8388608;
+";
+
 const SCHEMA: &str = "
 CREATE TABLE space (
     only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -230,9 +239,7 @@ impl Storage {
         connection.busy_timeout(BUSY_TIMEOUT).map_err(explained("set a time limit"))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         self.require_known()?;
-        connection
-            .execute_batch("PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")
-            .map_err(explained("set up the connection"))?;
+        connection.execute_batch(SET_UP).map_err(explained("set up the connection"))?;
         self.begin_log()
     }
 

@@ -11,6 +11,11 @@ use tupelo_tuple::Value;
 use crate::error::Error;
 use crate::storage::{self, Header, signed};
 
+/// Pages that nothing uses and that stay in the file in any case: 8 MiB of them.
+const FREE_PAGES_KEPT: i64 = 2_048;
+/// Pages that go back to the disk in one turn: to move those behind them takes time.
+const PAGES_GIVEN_BACK_MAX: i64 = 1_024;
+
 /// A tuple as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -195,7 +200,24 @@ impl<'s> Writing<'s> {
     pub(crate) fn commit_up_to(self, position: u64, next_id: u64) -> Result<(), Error> {
         let sql = "UPDATE space SET position = ?1, next_id = max(next_id, ?2)";
         self.execute(sql, (signed(position), signed(next_id)))?;
+        self.give_pages_back()?;
         self.commit()
+    }
+
+    /// Gives pages that nothing uses back to the disk, some at a time, if there are more than twice as many as those in use.
+    fn give_pages_back(&self) -> Result<(), Error> {
+        let count = |pragma: &str| {
+            let count = self.transaction.pragma_query_value(None, pragma, |row| row.get(0));
+            self.explained("count the pages of the file", count)
+        };
+        let (free, all): (i64, i64) = (count("freelist_count")?, count("page_count")?);
+        let used = all - free;
+        if free <= 2 * used + FREE_PAGES_KEPT {
+            return Ok(());
+        }
+        let some = (free - used).min(PAGES_GIVEN_BACK_MAX);
+        let given_back = self.transaction.pragma(None, "incremental_vacuum", some, |_| Ok(()));
+        self.explained("give pages back to the disk", given_back)
     }
 
     fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tupelo_engine::{ClaimTerms, Error, LeaseTerms, Order};
+use tupelo_engine::{ClaimTerms, Error, LeaseTerms, Limits, Order};
 use tupelo_journal::{Journal, OpenOptions, is_of_file};
 use tupelo_tuple::{Kind, Tuple, Value, fields, template};
 
@@ -211,4 +211,45 @@ fn a_copy_made_while_others_write_is_a_space_of_its_own_with_what_was_settled() 
     assert_eq!(journal.engine().count(&[template!["job", Kind::Int]]), Ok(5));
     let again = journal.copy_to(&place.directory.join("copy-1.tupelo")).unwrap_err().to_string();
     assert!(again.contains("File exists"), "{again}");
+}
+
+#[test]
+fn the_file_shrinks_with_what_is_in_it_c4() {
+    let place = Place::new();
+    let limits = Limits { size_bytes: 128 << 20, ..Limits::default() };
+    let journal = Journal::open(&place.file(), &OpenOptions { limits, ..place.options() }).unwrap();
+    let bytes = || -> u64 {
+        place.files().iter().map(|file| std::fs::metadata(file).map_or(0, |file| file.len())).sum()
+    };
+    let padding = [7_u8; 1_000];
+    let mut most = 0;
+    // Twice, so that pages which were given back are taken again.
+    for _ in 0..2 {
+        for number in 0..40 {
+            let tuples: Vec<_> = (0..1_000)
+                .map(|k| fields!["job", number * 1_000 + k, padding.as_slice()])
+                .collect();
+            journal.engine().put_all(&tuples.iter().collect::<Vec<_>>()).unwrap();
+            journal.settle().unwrap();
+        }
+        most = most.max(bytes());
+        let template = [template!["job", Kind::Int, Kind::Bytes]];
+        let take = || journal.engine().take_all(&template, Some(1_000), |_| Ok::<_, Error>(()));
+        while !take().unwrap().is_empty() {
+            journal.settle().unwrap();
+        }
+    }
+    for number in 0..20 {
+        journal.engine().put(&fields!["job", number]).unwrap();
+        journal.settle().unwrap();
+    }
+    assert!(most > 40_000_000, "{most}");
+    assert!(
+        bytes() < 16 << 20,
+        "{} of {most} bytes are left, and nearly nothing is in it",
+        bytes()
+    );
+    drop(journal);
+    place.forget_memory();
+    assert_eq!(place.open().engine().count(&[template!["job", Kind::Int]]), Ok(20));
 }

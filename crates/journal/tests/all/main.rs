@@ -45,7 +45,6 @@ impl Place {
     }
 
     /// The file, and those beside it that have what is in the space.
-    #[cfg(target_arch = "x86_64")]
     fn files(&self) -> Vec<PathBuf> {
         let file = self.file().display().to_string();
         ["", "-wal", "-journal"].iter().map(|suffix| format!("{file}{suffix}").into()).collect()
