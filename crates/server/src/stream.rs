@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 use tupelo_protocol::{Frames, Tls};
 
@@ -35,10 +36,25 @@ impl Socket {
     }
 
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
+        let bytes = match self {
             Self::Unix(stream) => stream.try_read(buffer),
             Self::Tcp(stream) => stream.try_read(buffer),
+        }?;
+        if bytes < buffer.len() {
+            self.note_is_empty();
         }
+        Ok(bytes)
+    }
+
+    /// Spares the next read, which would find nothing: that is a system call per request. An end of the stream that has come
+    /// stays noted, and what comes later is told of.
+    fn note_is_empty(&self) {
+        let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        let noted = match self {
+            Self::Unix(stream) => stream.try_io(Interest::READABLE, nothing),
+            Self::Tcp(stream) => stream.try_io(Interest::READABLE, nothing),
+        };
+        debug_assert!(noted.is_err(), "it was told that there is nothing");
     }
 }
 
