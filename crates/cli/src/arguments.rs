@@ -19,7 +19,7 @@ use tupelo::{EventKind, Order};
 use crate::negative;
 pub(crate) use copies::{Backup, Compact, Dump, Load};
 pub(crate) use doctor::Doctor;
-pub(crate) use serve::Serve;
+pub(crate) use serve::{Serve, endpoint, engine, space};
 pub(crate) use token::{Token, TokenAdd, TokenCommand};
 
 /// Examples come before usage and options: that is what help is opened for.
@@ -275,17 +275,18 @@ pub(crate) struct Watch {
 
 #[derive(Args)]
 #[command(
-    about = "List the spaces of this user, or the shapes of tuples in one of them.",
+    about = "List the spaces of this user or of a server, or the shapes of tuples in one of them.",
     before_help = "\
 Examples:
   tupelo ls                        every space, its size and when it last changed
   tupelo ls shm://jobs             the shapes in it, with counts
   tupelo ls shm://jobs --json      the same for programs
-  tupelo ls /srv                   the spaces that are kept in files of a directory",
+  tupelo ls /srv                   the spaces that are kept in files of a directory
+  tupelo ls tcp://hub:7667         the spaces of this server",
     help_template = HELP
 )]
 pub(crate) struct Ls {
-    /// The space to look into, or a directory
+    /// The space to look into, or the server, or a directory
     #[arg(value_name = "URL or DIRECTORY", value_parser = word())]
     pub(crate) space: Option<String>,
 }
@@ -309,11 +310,12 @@ pub(crate) struct Stat {
 Examples:
   tupelo top shm://jobs                        redraws every second
   tupelo top                                   all spaces of this user
+  tupelo top tcp://hub:7667                    all spaces of this server
   tupelo top shm://jobs --interval 5s --json   one object per shape and interval",
     help_template = HELP
 )]
 pub(crate) struct Top {
-    /// The spaces to watch; all of this user if none is given
+    /// The spaces to watch, or servers; all spaces of this user if none is given
     #[arg(value_name = "URL", value_parser = word())]
     pub(crate) spaces: Vec<String>,
     /// Time between two looks

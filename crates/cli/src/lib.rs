@@ -5,6 +5,7 @@
 //!
 //! - `arguments`: the syntax of the command line; `negative`: words that are negative numbers.
 //! - `words`: shell words to fields and templates; `json`: values to JSON and back.
+//! - `configuration`: what a server is told by a file and its environment.
 //! - `output`: the output and its forms; `failure`: errors, and their exit codes.
 //!
 //! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 there is no such
@@ -13,6 +14,7 @@
 
 mod arguments;
 mod commands;
+mod configuration;
 #[cfg(test)]
 mod documented;
 mod failure;

@@ -30,7 +30,7 @@ mod tls;
 mod wire;
 
 pub use server::{RECONNECT, Server, Trust};
-pub use space::{OpenOptions, RemoteSpace, remove};
+pub use space::{OpenOptions, RemoteSpace, remove, spaces};
 pub use surroundings::{Surroundings, alone, outside, surround};
 pub use tcp::watch_peer;
 pub use time_limit::briefly;

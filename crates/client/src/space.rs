@@ -8,7 +8,7 @@ use tupelo_protocol::{
     SpaceId, Target, Tuples, Visitor, code,
 };
 use tupelo_shm::fork_local::ForkLocal;
-use tupelo_tuple::WhenFull;
+use tupelo_tuple::{Tuple, WhenFull};
 
 use crate::connection::{Connection, Said};
 use crate::connections;
@@ -125,16 +125,49 @@ impl RemoteSpace {
 ///
 /// A [`Fault`]: there is no server, or it refuses.
 pub fn remove(server: &Server, name: &str) -> Result<(), Fault> {
+    ask(
+        server,
+        |id| Request::Remove { id, name },
+        |reply| match reply {
+            Reply::Done { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        },
+    )
+}
+
+/// The spaces of `server` in which this program may do something: each as a tuple of its name, its tuples and their bytes; the
+/// figures are nil where it may not see them, or the server has not opened the space.
+///
+/// # Errors
+///
+/// A [`Fault`]: there is no server, or it refuses.
+pub fn spaces(server: &Server) -> Result<Vec<Tuple>, Fault> {
+    ask(
+        server,
+        |id| Request::Spaces { id },
+        |reply| match reply {
+            Reply::Found { tuples, .. } => {
+                tuples.read_each()?.map(|tuple| Ok(tuple?.as_ref().to_tuple()?)).collect()
+            }
+            other => Err(unexpected(&other)),
+        },
+    )
+}
+
+/// Has a server do something that is about no space that is open.
+fn ask<'r, R>(
+    server: &Server,
+    request: impl FnOnce(u64) -> Request<'r>,
+    read: impl FnOnce(Reply<'_>) -> Result<R, Fault>,
+) -> Result<R, Fault> {
     let connection = outside(|| connections::to(server))?;
     let (id, _) = connection.begin()?;
-    let answer = exchange(&connection, id, || {
-        connection.send(&Request::Remove { id, name }, None).map(drop)
-    });
+    let request = request(id);
+    let answer = exchange(&connection, id, || connection.send(&request, None).map(drop));
     connection.forget(id);
     match Reply::read(&answer?.frame)? {
-        Reply::Done { .. } => Ok(()),
         Reply::Refused { fault, .. } => Err(fault),
-        other => Err(unexpected(&other)),
+        reply => read(reply),
     }
 }
 

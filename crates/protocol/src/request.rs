@@ -39,6 +39,12 @@ pub enum Request<'a> {
         /// The request.
         id: u64,
     },
+    /// Asks which spaces there are. Answered by a tuple for each in which the client may do something: its name, its tuples and
+    /// their bytes; nil for figures that the client may not see.
+    Spaces {
+        /// The request.
+        id: u64,
+    },
     /// Does something in a space.
     Do {
         /// The request.
@@ -94,6 +100,7 @@ mod kind {
     pub(super) const OPEN: u64 = 1;
     pub(super) const REMOVE: u64 = 2;
     pub(super) const PING: u64 = 3;
+    pub(super) const SPACES: u64 = 4;
     pub(super) const ACKNOWLEDGE: u64 = 20;
     pub(super) const CANCEL: u64 = 21;
     pub(super) const END: u64 = 22;
@@ -107,6 +114,7 @@ impl<'a> Request<'a> {
             Self::Open { id, .. }
             | Self::Remove { id, .. }
             | Self::Ping { id }
+            | Self::Spaces { id }
             | Self::Do { id, .. }
             | Self::Acknowledge { id }
             | Self::Cancel { id }
@@ -148,6 +156,7 @@ impl<'a> Request<'a> {
                 operation.write(out)
             }
             Self::Ping { id } => short(kind::PING, *id),
+            Self::Spaces { id } => short(kind::SPACES, *id),
             Self::Acknowledge { id } => short(kind::ACKNOWLEDGE, *id),
             Self::Cancel { id } => short(kind::CANCEL, *id),
             Self::End { id } => short(kind::END, *id),
@@ -174,6 +183,7 @@ impl<'a> Request<'a> {
             (kind::OPEN, 7) => Ok(Self::Open { id, opened: Opened::read(reader)? }),
             (kind::REMOVE, 2) => Ok(Self::Remove { id, name: read_name(reader)? }),
             (kind::PING, 1) => Ok(Self::Ping { id }),
+            (kind::SPACES, 1) => Ok(Self::Spaces { id }),
             (kind::ACKNOWLEDGE, 1) => Ok(Self::Acknowledge { id }),
             (kind::CANCEL, 1) => Ok(Self::Cancel { id }),
             (kind::END, 1) => Ok(Self::End { id }),

@@ -139,7 +139,10 @@ impl Connection {
         let tokens = self.shared.tokens.borrow().clone();
         let is_this_user = matches!(self.stream.socket, Socket::Unix(_));
         match tokens {
-            Some(tokens) if token.is_some() || !is_this_user => tokens.holder(token).await,
+            Some(tokens) if token.is_some() || !is_this_user => {
+                let holder = tokens.holder(token).await;
+                holder.inspect_err(|fault| self.shared.audit.note_stranger(fault))
+            }
             _ => Ok(Rc::new(Principal::Anybody)),
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tupelo::{ConnectOptions, Durability, Error, Notifier, Space, Stat, Subscription, Waiter};
 use tupelo_protocol::{Fault, Opened};
 
+use crate::audit::Act;
 use crate::descriptor::watched;
 use crate::session::Session;
 use crate::{Engine, ServedSpace};
@@ -62,13 +63,13 @@ impl Spaces {
         Ok(())
     }
 
-    /// The space that a client opens.
-    pub(crate) fn open(&self, opened: &Opened<'_>) -> Result<Rc<Hosted>, Error> {
+    /// The space that a client opens, and what that has made.
+    pub(crate) fn open(&self, opened: &Opened<'_>) -> Result<(Rc<Hosted>, Option<Act>), Error> {
         let Opened { name, create, fresh, size_bytes, tuples_max, when_full } = *opened;
         let known = self.by_name.borrow().get(name).cloned();
         // One that was removed beside the server, or in it, is nobody's any more: the name may be another's by now.
         if let Some(known) = known.filter(|known| !fresh && !known.was_removed()) {
-            return Ok(known);
+            return Ok((known, None));
         }
         if fresh && !self.creates {
             return Err(Error::AccessDenied {
@@ -83,8 +84,18 @@ impl Spaces {
         let create = create && self.creates;
         let size_bytes = size_bytes.unwrap_or(defaults.size_bytes);
         let options =
-            ConnectOptions { create, fresh, size_bytes, tuples_max, when_full, ..defaults };
-        self.connect(name, &options)
+            ConnectOptions { create: false, fresh, size_bytes, tuples_max, when_full, ..defaults };
+        if fresh {
+            let options = ConnectOptions { create, ..options };
+            return Ok((self.connect(name, &options)?, Some(Act::MadeAnew)));
+        }
+        match self.connect(name, &options) {
+            Err(Error::SpaceNotFound { .. }) if create => {
+                let options = ConnectOptions { create, ..options };
+                Ok((self.connect(name, &options)?, Some(Act::Made)))
+            }
+            found => Ok((found?, None)),
+        }
     }
 
     /// Removes a space. Clients that have it open are told at their next call, and within 100 ms where they wait.
@@ -110,16 +121,33 @@ impl Spaces {
         names
     }
 
+    /// The names of all spaces that a client could open, in their order: also of those that are there and not open.
+    pub(crate) fn all_names(&self) -> Result<Vec<String>, Error> {
+        let mut names = self.names();
+        if self.engine == Engine::Shm {
+            names.extend(tupelo::spaces()?.into_iter().map(|space| space.name));
+            names.sort_unstable();
+            names.dedup();
+        }
+        Ok(names)
+    }
+
+    /// The figures of a space that is open; `None` if it is not, or was removed.
+    pub(crate) fn stat(&self, name: &str) -> Result<Option<Stat>, Error> {
+        let hosted = self.by_name.borrow().get(name).cloned();
+        match hosted.map(|hosted| hosted.space.stat()) {
+            None | Some(Err(Error::SpaceRemoved { .. })) => Ok(None),
+            Some(stat) => stat.map(Some),
+        }
+    }
+
     /// The figures of the spaces that are open, in the order of their names; not of those that were removed beside the server.
     pub(crate) fn stats(&self) -> Result<Vec<(String, Stat)>, Error> {
-        let spaces = |name: String| {
-            let hosted = self.by_name.borrow().get(&name).cloned();
-            match hosted?.space.stat() {
-                Err(Error::SpaceRemoved { .. }) => None,
-                stat => Some(stat.map(|stat| (name, stat))),
-            }
+        let named = |name: String| {
+            let stat = self.stat(&name).transpose()?;
+            Some(stat.map(|stat| (name, stat)))
         };
-        self.names().into_iter().filter_map(spaces).collect()
+        self.names().into_iter().filter_map(named).collect()
     }
 
     fn url(&self, name: &str) -> String {

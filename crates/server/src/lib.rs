@@ -9,6 +9,7 @@
 
 mod answers;
 mod asked;
+mod audit;
 mod certificates;
 mod connection;
 mod descriptor;
@@ -35,6 +36,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use answers::Clients;
+use audit::{Act, Audit};
 pub use certificates::Certificates;
 use certificates::Identity;
 use hosted::Spaces;
@@ -56,6 +58,8 @@ pub struct Settings {
     pub insecure: bool,
     /// The file of tokens. With it, a client has to have one, but for those on a Unix socket, who are this user.
     pub tokens: Option<PathBuf>,
+    /// The file that gets a line for each request that is denied, and for each space that is made or removed.
+    pub audit: Option<PathBuf>,
     /// Where its spaces are.
     pub engine: Engine,
     /// Whether a client may open a space that is not there yet.
@@ -137,6 +141,7 @@ impl From<tupelo::Error> for ServeError {
 struct Shared {
     /// Who is let in, and with which rights; `None`: anybody, with all.
     tokens: RefCell<Option<Rc<Tokens>>>,
+    audit: Audit,
     spaces: Spaces,
     clients: RefCell<Clients>,
     sessions: Sessions,
@@ -152,7 +157,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
 
 /// Serves until a signal ends it (`SIGTERM`, `SIGINT`): then no connection is accepted any more, those that are there are
-/// closed, and the sockets go. `SIGHUP` reads certificates and tokens again. Calls `started` with the endpoints once clients can
+/// closed, and the sockets go. `SIGHUP` reads certificates and tokens again, and opens the audit log again. Calls `started` with the endpoints once clients can
 /// connect.
 ///
 /// # Errors
@@ -173,6 +178,7 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
     let identity = settings.certificates.as_ref().map(Identity::new).transpose()?.map(Rc::new);
     let tokens = settings.tokens.as_deref().map(Tokens::read).transpose()?;
     let has_tokens = tokens.is_some();
+    let audit = Audit::open(settings.audit.as_deref())?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let buffer = RefCell::new(vec![0; READ_BYTES].into());
@@ -180,7 +186,8 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
         let sessions = Sessions::new().map_err(system("there is no number made by chance"))?;
         let clients = RefCell::default();
         let http_claims = http::Claims::default();
-        let shared = Rc::new(Shared { tokens, spaces, clients, sessions, http_claims, buffer });
+        let shared =
+            Rc::new(Shared { tokens, audit, spaces, clients, sessions, http_claims, buffer });
         for space in &settings.spaces {
             shared.spaces.make(&space.name)?;
         }
@@ -228,9 +235,15 @@ async fn accept_until_ended(
     }
     drop(ended);
     while signals.next().await == Asked::Reload {
-        if let Err(error) = files.reload(shared) {
+        match files.reload(shared) {
+            Ok(()) => shared.audit.note_signal(Act::Reloaded),
             // Those who are served go on as before.
-            eprintln!("tupelo serve: certificates and tokens stay as they are: {error}");
+            Err(error) => {
+                eprintln!("tupelo serve: certificates and tokens stay as they are: {error}");
+            }
+        }
+        if let Err(error) = shared.audit.open_again() {
+            eprintln!("tupelo serve: the audit log stays the file that it is: {error}");
         }
     }
     accepting.shutdown().await;

@@ -1,5 +1,7 @@
 //! One client: what it has open, what it waits for, and what is held for it (rules L5, T5, V3).
 
+mod opened;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
@@ -7,9 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tupelo::{Claim, Waiter};
-use tupelo_protocol::{
-    Fault, Key, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX, SpaceId, code,
-};
+use tupelo_protocol::{Fault, Key, REQUESTS_MAX, Reply, Request};
 
 use crate::Shared;
 use crate::answers::{Answer, Answers};
@@ -17,7 +17,7 @@ use crate::asked::{self, Purpose};
 use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Pending};
 use crate::outbox::Outbox;
-use crate::rights::{Principal, Right};
+use crate::rights::Principal;
 
 /// A client, from the handshake to the end of its connection, or of the session that outlives that. Dropped, it gives everything
 /// back.
@@ -163,6 +163,12 @@ impl Session {
                 Ok(()) => self.reply(&Reply::Done { id, count: 1 }),
                 Err(fault) => self.refuse(id, fault),
             },
+            Request::Spaces { id } => {
+                match asked::looks::spaces(&self.shared.spaces, &self.principal) {
+                    Ok(answer) => self.answer(id, &answer),
+                    Err(fault) => self.refuse(id, fault),
+                }
+            }
             Request::Ping { id } => self.reply(&Reply::Done { id, count: 1 }),
             Request::Do { id, on, key, operation } => {
                 if self.place.get() == Place::Later && self.repeat(id) {
@@ -196,52 +202,6 @@ impl Session {
             Request::Look { id } => self.look(id),
         }
         Ok(())
-    }
-
-    fn remove(&self, name: &str) -> Result<(), Fault> {
-        self.principal.require(Right::Admin, name)?;
-        Ok(self.shared.spaces.remove(name)?)
-    }
-
-    fn open(&self, opened: &Opened<'_>) -> Result<(u32, Rc<Hosted>), Fault> {
-        let mut opened = *opened;
-        self.principal.require_any(opened.name)?;
-        if opened.fresh {
-            self.principal.require(Right::Admin, opened.name)?;
-        }
-        let may_make = |right| self.principal.has(right, opened.name);
-        opened.create &= may_make(Right::Put) || may_make(Right::Admin);
-        let hosted = self.shared.spaces.open(&opened)?;
-        let mut spaces = self.spaces.borrow_mut();
-        let known = spaces.iter().position(|known| Rc::ptr_eq(known, &hosted));
-        let number = known.unwrap_or(spaces.len());
-        if number == spaces.len() {
-            if number >= SPACES_MAX {
-                return Err(Fault::limit(
-                    format!("no more than {SPACES_MAX} spaces on one connection"),
-                    "use fewer spaces, or more processes",
-                ));
-            }
-            spaces.push(Rc::clone(&hosted));
-        }
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        Ok((number, hosted))
-    }
-
-    /// The space that was opened with this number.
-    pub(crate) fn space(&self, number: u32) -> Result<Rc<Hosted>, Fault> {
-        let space = self.spaces.borrow().get(number as usize).cloned();
-        space
-            .ok_or_else(|| Fault::protocol(format!("no space was opened with the number {number}")))
-    }
-
-    /// A space that is named beside another one.
-    pub(crate) fn space_of(&self, id: SpaceId) -> Result<Rc<Hosted>, Fault> {
-        if Some(id.client) != self.client {
-            let message = "one of the spaces was opened on another connection: that was lost";
-            return Err(Fault::new(code::CONNECTION_LOST, message, Some("try again")));
-        }
-        self.space(id.space)
     }
 
     /// For who tells this session, as long as it is there.
@@ -342,6 +302,7 @@ impl Session {
     }
 
     fn refuse(&self, id: u64, fault: Fault) {
+        self.shared.audit.note_refused(&self.principal, &fault);
         self.reply(&Reply::Refused { id: Some(id), fault });
     }
 

@@ -57,6 +57,7 @@ pub use lease::Lease;
 pub use lease_renewer::KeepAlive;
 pub use notifier::Notifier;
 pub use operations::Scan;
+pub use remote::{ServerSpace, spaces_of};
 pub use search::{Found, SEARCHED_MAX, Search, Visits};
 pub use search_waiter::SearchWaiter;
 pub use stat::{ProcessStat, ShapeStat, Stat};

@@ -22,11 +22,15 @@ Examples:
   tupelo serve --engine shm                            the spaces of this machine, shm://NAME
   tupelo serve --space jobs --no-create                this space, and no others
   tupelo serve --space jobs=file:///srv/jobs.tupelo    this one is kept in a file
+  tupelo serve --config /etc/tupelo/tupelo.toml        what the options say, in a file
 
 SIGHUP reads certificates and tokens again. Ctrl-C or SIGTERM ends the server: blocked calls of clients end, and tuples that clients have not acknowledged go back.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
+    /// A file that says what these options say, as tupelo.toml; what is said here comes first
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
+    pub(crate) config: Option<PathBuf>,
     #[arg(
         long,
         value_name = "URL",
@@ -38,23 +42,26 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) socket: Option<PathBuf>,
     /// The certificate of this server for tls://, a PEM file
-    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "key")]
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) certificate: Option<PathBuf>,
     /// The key of the certificate, a PEM file
-    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "certificate")]
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) key: Option<PathBuf>,
     /// Only clients whose certificates are signed by one of these, a PEM file
-    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "certificate")]
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) client_ca: Option<PathBuf>,
     /// The file of tokens; each client needs one of them: see `tupelo token`
     #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) tokens: Option<PathBuf>,
+    /// A file to which a line of JSON is added for each request that is denied, and each space that is made or removed
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
+    pub(crate) audit: Option<PathBuf>,
     /// Let other machines connect without a certificate: every program that reaches this machine can use all spaces
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Where the spaces are: mem (in the server, they end with it) or shm (in shared memory)
-    #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
-    pub(crate) engine: Engine,
+    /// Where the spaces are: mem (in the server, they end with it; the default) or shm (in shared memory)
+    #[arg(long, value_name = "ENGINE", value_parser = engine)]
+    pub(crate) engine: Option<Engine>,
     /// Create this space at the start, kept in a file if one is named; may be given several times
     #[arg(long = "space", value_name = "NAME[=file:///PATH]", value_parser = space)]
     pub(crate) spaces: Vec<ServedSpace>,
@@ -64,7 +71,7 @@ pub(crate) struct Serve {
 }
 
 /// Where a server listens, as a URL without a space.
-fn endpoint(text: &str) -> Result<Endpoint, String> {
+pub(crate) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let (scheme, address) = text.split_once("://").unwrap_or_default();
     Endpoint::parse(scheme, address).unwrap_or_else(|| {
         Err("write unix:///PATH, tcp://HOST:PORT, tls://HOST:PORT or http://HOST:PORT".to_owned())
@@ -72,7 +79,7 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
 }
 
 /// A space of a server, by its name, and the file that it is kept in.
-fn space(text: &str) -> Result<ServedSpace, String> {
+pub(crate) fn space(text: &str) -> Result<ServedSpace, String> {
     let Some((name, url)) = text.split_once('=') else {
         return Ok(ServedSpace { name: text.to_owned(), file_url: None });
     };
@@ -85,7 +92,7 @@ fn space(text: &str) -> Result<ServedSpace, String> {
 }
 
 /// The engine of a server, by its name.
-fn engine(text: &str) -> Result<Engine, String> {
+pub(crate) fn engine(text: &str) -> Result<Engine, String> {
     let named = [Engine::Mem, Engine::Shm].into_iter().find(|engine| engine.scheme() == text);
     named.ok_or_else(|| "give mem or shm".to_owned())
 }

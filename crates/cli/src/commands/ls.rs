@@ -1,11 +1,11 @@
-//! `tupelo ls`: the spaces of this user, or the shapes in one.
+//! `tupelo ls`: the spaces of this user or of a server, or the shapes in one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, absolute};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tupelo::{ClaimStat, ShapeStat};
+use tupelo::{ClaimStat, ServerSpace, ShapeStat};
 
 use super::connect_existing;
 use crate::arguments::Ls;
@@ -19,7 +19,10 @@ pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Resu
         Some(word) if !words::is_space(&word) && Path::new(&word).is_dir() => {
             files(Path::new(&word), output)
         }
-        Some(url) => shapes(&url, output),
+        Some(url) => match tupelo::spaces_of(&url)? {
+            Some(spaces) => of_server(&url, &spaces, output),
+            None => shapes(&url, output),
+        },
         None => spaces(output),
     }
 }
@@ -73,6 +76,26 @@ fn listed(
     };
     let rows: Vec<Vec<String>> = entries.into_iter().map(row).collect();
     format::table(&["SPACE", bytes_head, "CHANGED"], &rows)
+        .iter()
+        .try_for_each(|line| output.line(line))
+}
+
+/// The spaces of a server.
+fn of_server(url: &str, spaces: &[ServerSpace], output: &mut Output) -> Result<(), Failure> {
+    if output.json {
+        return spaces.iter().try_for_each(|ServerSpace { url, tuples, bytes }| {
+            output.object(&json!({ "url": url, "tuples": tuples, "bytes": bytes }))
+        });
+    }
+    if spaces.is_empty() {
+        return output.line(format!("{url} has no spaces open"));
+    }
+    let row = |ServerSpace { url, tuples, bytes }: &ServerSpace| {
+        let tuples = tuples.map_or_else(|| "-".to_owned(), format::count);
+        vec![url.clone(), tuples, bytes.map_or_else(|| "-".to_owned(), format::bytes)]
+    };
+    let rows: Vec<Vec<String>> = spaces.iter().map(row).collect();
+    format::table(&["SPACE", "TUPLES", "BYTES"], &rows)
         .iter()
         .try_for_each(|line| output.line(line))
 }

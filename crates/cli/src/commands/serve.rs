@@ -1,10 +1,9 @@
 //! `tupelo serve`: spaces for other programs.
 
-use std::path::absolute;
-
-use tupelo_server::{Certificates, Endpoint, Host, ServeError, Settings, TCP_PORT, serve};
+use tupelo_server::{ServeError, serve};
 
 use crate::arguments::Serve;
+use crate::configuration::settings;
 use crate::failure::Failure;
 use crate::notify;
 use crate::output::Output;
@@ -29,35 +28,6 @@ pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
         }
     })?;
     printed
-}
-
-fn settings(options: Serve) -> Result<Settings, Failure> {
-    let Serve {
-        listen,
-        socket,
-        certificate,
-        key,
-        client_ca,
-        tokens,
-        insecure,
-        engine,
-        spaces,
-        no_create,
-    } = options;
-    let mut endpoints = listen;
-    if let Some(socket) = socket {
-        // As clients write it: from wherever they are.
-        let path = absolute(&socket)
-            .map_err(|error| Failure::Other(format!("{}: {error}", socket.display())))?;
-        endpoints.push(Endpoint::Unix(path));
-    }
-    if endpoints.is_empty() {
-        endpoints.push(Endpoint::Tcp(Host { name: "127.0.0.1".into(), port: TCP_PORT }));
-    }
-    let certificates = certificate.zip(key);
-    let certificates =
-        certificates.map(|(certificate, key)| Certificates { certificate, key, client_ca });
-    Ok(Settings { endpoints, certificates, insecure, tokens, engine, creates: !no_create, spaces })
 }
 
 impl From<ServeError> for Failure {

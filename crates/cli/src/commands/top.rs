@@ -24,15 +24,17 @@ const INTERVAL_MIN: Duration = Duration::from_millis(50);
 pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let interval = options.interval.max(INTERVAL_MIN);
     let named: Vec<String> = options.spaces.into_iter().chain(url).collect();
+    let follows = Follows::of(named)?;
     let mut watched: Vec<Watched> =
-        named.iter().map(|url| Watched::connect(url)).collect::<Result<_, _>>()?;
+        follows.spaces.iter().map(|url| Watched::connect(url)).collect::<Result<_, _>>()?;
     let mut screen = if output.json || output.quiet { None } else { Screen::open() };
     for look in 1.. {
-        if named.is_empty() {
-            follow_all(&mut watched)?;
-        }
+        follows.follow(&mut watched)?;
         let looks = watched.iter_mut().map(Watched::look);
-        let looks = looks.filter_map(|look| goes_on(look, named.is_empty()).transpose());
+        let looks = looks.filter_map(|look| {
+            let is_named = follows.spaces.contains(&look.url);
+            goes_on(look, !is_named).transpose()
+        });
         let looks = looks.collect::<Result<Vec<_>, _>>()?;
         match &mut screen {
             Some(screen) => {
@@ -159,17 +161,42 @@ fn is_same(space: &Space, other: &Space) -> bool {
     space.transaction(&[], Duration::ZERO).is_ok_and(|spanning| spanning.on(other).is_ok())
 }
 
-/// Adds new spaces and drops removed ones since the last look.
-fn follow_all(watched: &mut Vec<Watched>) -> Result<(), Failure> {
-    let spaces = tupelo::spaces()?.into_iter().map(|space| format!("shm://{}", space.name));
-    let spaces: Vec<String> = spaces.collect();
-    watched.retain(|one| spaces.contains(&one.url));
-    for url in spaces {
-        if !watched.iter().any(|one| one.url == url) {
-            watched.push(Watched::new(url));
+/// What is watched, by what was named.
+struct Follows {
+    /// These spaces.
+    spaces: Vec<String>,
+    /// All spaces of these servers.
+    servers: Vec<String>,
+}
+
+impl Follows {
+    fn of(named: Vec<String>) -> Result<Self, Failure> {
+        let (mut spaces, mut servers) = (Vec::new(), Vec::new());
+        for url in named {
+            let is_server = tupelo::spaces_of(&url)?.is_some();
+            if is_server { servers.push(url) } else { spaces.push(url) }
         }
+        Ok(Self { spaces, servers })
     }
-    Ok(())
+
+    /// Adds new spaces and drops removed ones since the last look.
+    fn follow(&self, watched: &mut Vec<Watched>) -> Result<(), Failure> {
+        let mut urls = self.spaces.clone();
+        for server in &self.servers {
+            let spaces = tupelo::spaces_of(server)?.unwrap_or_default();
+            urls.extend(spaces.into_iter().map(|space| space.url));
+        }
+        if self.spaces.is_empty() && self.servers.is_empty() {
+            urls.extend(tupelo::spaces()?.into_iter().map(|space| format!("shm://{}", space.name)));
+        }
+        watched.retain(|one| urls.contains(&one.url));
+        for url in urls {
+            if !watched.iter().any(|one| one.url == url) {
+                watched.push(Watched::new(url));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn print(looks: &[Look], output: &mut Output) -> Result<(), Failure> {

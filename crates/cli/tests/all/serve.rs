@@ -293,3 +293,50 @@ fn what_a_visitor_refuses_is_back_at_its_place_v3() {
     let all = space.take_all(&jobs, None, text).unwrap();
     assert_eq!(all, [r#"("job", 1)"#, r#"("job", 2)"#, r#"("job", 3)"#]);
 }
+
+#[test]
+fn a_server_lists_its_spaces_and_top_watches_all_of_them() {
+    let server = Server::start("serve-list");
+    assert_eq!(run(&["put", &server.url(), "job", "7"]).code, 0);
+    let alone = format!("unix://{}", server.socket.display());
+    let listed = run(&["ls", &alone]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    // Beside the spaces of other tests, which are in shared memory, too.
+    assert!(listed.out.lines().any(|line| line.starts_with(&server.url())), "{listed:?}");
+    let objects = run(&["ls", &alone, "--json"]).objects();
+    let ours = objects.iter().find(|object| object["url"] == server.url().as_str()).unwrap();
+    assert_eq!(ours["tuples"], 1, "{ours}");
+    let watched = run(&["top", &alone, "--count", "1", "--json"]);
+    let shapes: Vec<_> = watched.objects();
+    let ours = shapes.iter().find(|object| object["url"] == server.url().as_str()).unwrap();
+    assert_eq!((&ours["shape"], &ours["count"]), (&serde_json::json!(["str", "int"]), &1.into()));
+}
+
+#[test]
+fn a_file_says_what_the_options_say_and_the_environment_comes_before_it() {
+    let folder = std::env::temp_dir().join(format!("tupelo-config-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("tupelo.toml");
+    let text =
+        "socket = 'a.sock'\ncreate = false\nspaces = ['configured']\naudit = 'audit.jsonl'\n";
+    std::fs::write(&file, text).unwrap();
+    let mut command = command(&["serve", "--config", file.to_str().unwrap()]);
+    let mut process = command.env("TUPELO_SPACES", "one,two").spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let alone = format!("unix://{}", folder.join("a.sock").display());
+    assert_eq!(line, format!("serving {alone}?space=one\n"));
+    let listed = run(&["ls", &alone]);
+    assert!(listed.out.contains("space=one") && listed.out.contains("space=two"), "{listed:?}");
+    assert!(!listed.out.contains("configured"), "{listed:?}");
+    let refused = run(&["put", &format!("{alone}?space=three"), "job", "7"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(folder.join("audit.jsonl").exists());
+    std::fs::write(&file, "sokcet = 'a.sock'\n").unwrap();
+    let refused = run(&["serve", "--config", file.to_str().unwrap()]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("did you mean \"socket\"?"), "{refused:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -211,7 +211,8 @@ fn settlement(frame: &Json) -> Settlement<'_> {
 }
 
 fn request<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<Request<'e>> {
-    if !["open", "remove", "ping", "acknowledge", "cancel", "end", "look"].contains(&kind) {
+    if !["open", "remove", "ping", "spaces", "acknowledge", "cancel", "end", "look"].contains(&kind)
+    {
         let operation = operation(kind, frame, encodings)?;
         let key = field(frame, "key").as_str();
         let key = key.map(|key| Key(u128::from_str_radix(&key.replace('-', ""), 16).unwrap()));
@@ -232,6 +233,7 @@ fn request<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Option<
         },
         "remove" => Request::Remove { id, name: text(frame, "name") },
         "ping" => Request::Ping { id },
+        "spaces" => Request::Spaces { id },
         "acknowledge" => Request::Acknowledge { id },
         "cancel" => Request::Cancel { id },
         "end" => Request::End { id },

@@ -3,11 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tupelo::{Blocked, Error, Scan, Space, TemplateRef, Tuple, TupleView, tuple, with_all_tuples};
+use tupelo::{
+    Blocked, Error, Scan, Space, Stat, TemplateRef, Tuple, TupleView, Value, tuple, with_all_tuples,
+};
 use tupelo_protocol::{Fault, Operation, Tuples};
 
 use super::{BATCH_BYTES_MAX, Found, claims, not_for, with_template};
 use crate::answers::Answer;
+use crate::hosted::Spaces;
+use crate::rights::{Principal, Right};
 
 /// Matches in one answer of a scan.
 const MATCHES_MAX: usize = 4096;
@@ -63,6 +67,25 @@ fn blocked(space: &Space) -> Result<Vec<u8>, Fault> {
     };
     let rows: Result<Vec<Tuple>, Error> = space.blocked()?.into_iter().map(row).collect();
     encoded(&rows?)
+}
+
+/// The spaces in which this one may do something, with figures of those that are open and of which it may see them.
+pub(crate) fn spaces(spaces: &Spaces, principal: &Principal) -> Result<Answer, Fault> {
+    let mut rows = Vec::new();
+    for name in spaces.all_names()? {
+        if principal.require_any(&name).is_err() {
+            continue;
+        }
+        let may_see = principal.has(Right::Admin, &name);
+        let stat = if may_see { spaces.stat(&name)? } else { None };
+        let figure = |of: fn(&Stat) -> u64| {
+            stat.as_ref()
+                .and_then(|stat| i64::try_from(of(stat)).ok())
+                .map_or(Value::Null, Value::Int)
+        };
+        rows.push(tuple![name, figure(|stat| stat.tuples), figure(|stat| stat.bytes_used)]);
+    }
+    Ok(Answer::Found(Rc::new(encoded(&rows)?)))
 }
 
 /// Tuples as an answer.

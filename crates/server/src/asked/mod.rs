@@ -5,7 +5,7 @@ pub(crate) mod events;
 mod finds;
 pub(crate) mod inside;
 mod leases;
-mod looks;
+pub(crate) mod looks;
 mod puts;
 
 use std::cell::RefCell;

@@ -24,6 +24,7 @@ use super::guard::{self, Refused};
 use super::lines;
 use super::metrics;
 use crate::Shared;
+use crate::audit::Act;
 use crate::rights::{Principal, Right};
 
 /// Bytes of the body of a request: what a frame may have, as JSON.
@@ -100,7 +101,7 @@ async fn principal(shared: &Rc<Shared>, headers: &HeaderMap) -> Result<Rc<Princi
     let token = given
         .and_then(|given| given.split_once(' '))
         .and_then(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()));
-    tokens.holder(token).await
+    tokens.holder(token).await.inspect_err(|fault| shared.audit.note_stranger(fault))
 }
 
 fn verb_of(name: &str) -> Option<Verb> {
@@ -237,10 +238,15 @@ impl Asking<'_> {
         }
     }
 
+    fn require_admin(&self, name: &str) -> Result<(), Fault> {
+        let allowed = self.principal.require(Right::Admin, name);
+        allowed.inspect_err(|fault| self.shared.audit.note_refused(&self.principal, fault))
+    }
+
     async fn make(&self, name: &str, body: Incoming) -> Response<Body> {
         let made = async {
             let name = name_of(name)?;
-            self.principal.require(Right::Admin, &name)?;
+            self.require_admin(&name)?;
             let Limits { fresh, size_bytes, tuples_max, when_full } =
                 Limits::read(&text_of(body).await?)?;
             let opened =
@@ -253,8 +259,10 @@ impl Asking<'_> {
 
     fn remove(&self, name: &str) -> Response<Body> {
         let removed = name_of(name).and_then(|name| {
-            self.principal.require(Right::Admin, &name)?;
-            Ok(self.shared.spaces.remove(&name)?)
+            self.require_admin(&name)?;
+            self.shared.spaces.remove(&name)?;
+            self.shared.audit.note_done(&self.principal, Act::Removed, &name);
+            Ok(())
         });
         match removed {
             Ok(()) => answer::json(StatusCode::OK, &json!({ "removed": 1 })),

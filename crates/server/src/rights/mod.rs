@@ -67,6 +67,22 @@ impl Principal {
         }
     }
 
+    /// What it may do, as text; nothing of anybody's, who may do everything.
+    pub(crate) fn rules(&self) -> Vec<String> {
+        match self {
+            Self::Anybody => Vec::new(),
+            Self::Holder { rules, .. } => rules.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// The rule that allows that in this space; none if it is not allowed, or to anybody.
+    pub(crate) fn rule_for(&self, right: Right, space: &str) -> Option<&Rule> {
+        match self {
+            Self::Anybody => None,
+            Self::Holder { rules, .. } => rules.iter().find(|rule| rule.allows(right, space)),
+        }
+    }
+
     /// Refuses if there is nothing at all that it may do in this space.
     pub(crate) fn require_any(&self, space: &str) -> Result<(), Fault> {
         let has = Right::ALL.into_iter().any(|right| self.has(right, space));
@@ -82,19 +98,15 @@ impl Principal {
     pub(crate) fn has(&self, right: Right, space: &str) -> bool {
         match self {
             Self::Anybody => true,
-            Self::Holder { rules, .. } => rules.iter().any(|rule| rule.allows(right, space)),
+            Self::Holder { .. } => self.rule_for(right, space).is_some(),
         }
     }
 
     /// Why it is not done. Says nothing of the space, of which it may know nothing.
     fn refusal(&self, verb: &str, template: &str, space: &str) -> Fault {
-        let (name, rules): (&str, &[Rule]) = match self {
-            Self::Anybody => ("", &[]),
-            Self::Holder { name, rules } => (name, rules),
-        };
+        let (name, rules) = (self.name(), self.rules());
         let separated = if template.is_empty() { "" } else { " " };
         let problem = format!("the token {name:?} may not {verb}{separated}{template} in {space}");
-        let rules: Vec<_> = rules.iter().map(ToString::to_string).collect();
         let hint = format!(
             "its rules are: {}",
             if rules.is_empty() { "none".into() } else { rules.join("; ") }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::serving::{Served, settings};
+use serde_json::{Value as Json, json};
 use tupelo::{ConnectOptions, Error, Kind, Order, Space, TupleView, fields, template};
 use tupelo_server::rights::{Rule, add, list, remove};
 use tupelo_server::{Endpoint, Engine, Host, Settings};
@@ -30,8 +31,19 @@ impl Guarded {
             fs::write(folder.join(name), token).unwrap();
         }
         let endpoints = vec![Endpoint::Tcp(host)];
-        let served = Served::with(Settings { endpoints, tokens: Some(file), ..settings });
+        let (tokens, audit) = (Some(file), Some(folder.join("audit.jsonl")));
+        let served = Served::with(Settings { endpoints, tokens, audit, ..settings });
         Self { served, folder }
+    }
+
+    /// What the audit log says of each line: the event, the token, the space and the rule.
+    fn logged(&self) -> Vec<[Json; 4]> {
+        let text = fs::read_to_string(self.folder.join("audit.jsonl")).unwrap();
+        let line = |line: &str| {
+            let line: Json = serde_json::from_str(line).unwrap();
+            ["event", "token", "space", "rule"].map(|key| line[key].clone())
+        };
+        text.lines().map(line).collect()
     }
 
     fn url(&self, space: &str, name: &str) -> String {
@@ -224,4 +236,68 @@ fn a_file_has_no_token_but_its_hash_and_each_name_once() {
     assert!(error.contains("the hash of \"x\""), "{error}");
     fs::write(&file, "[[tokens]]\n").unwrap();
     assert!(list(&file).unwrap_err().to_string().contains("tokens"));
+}
+
+#[test]
+fn what_is_denied_and_what_is_done_to_spaces_is_logged_with_its_rule() {
+    let guarded = Guarded::new(&[("ci", &["log* : take"]), ("boss", &["log* : admin, read"])]);
+    let name = format!("log-{}", guarded.served.space);
+    refused(&guarded.served.endpoint.url(&name));
+    let by_boss = guarded.connect(&name, "boss");
+    let by_ci = guarded.connect(&name, "ci");
+    assert_eq!(by_ci.put(&fields!["job", 1]).unwrap_err().code(), "TUP-006");
+    // Neither what is allowed nor what is refused for another reason.
+    assert_eq!(by_boss.count(&[template!["job", Kind::Int]]), Ok(0));
+    assert_eq!(by_ci.try_take(&[template!["job", Kind::Int]], Order::Fifo, text), Ok(None));
+    let fresh = ConnectOptions { fresh: true, ..ConnectOptions::default() };
+    Space::connect(&guarded.url(&name, "boss"), &fresh).unwrap();
+    assert_eq!(tupelo::remove(&guarded.url(&name, "ci")).unwrap_err().code(), "TUP-006");
+    tupelo::remove(&guarded.url(&name, "boss")).unwrap();
+    let (null, rule) = (Json::Null, json!("log* : admin, read"));
+    let done = |event: &str| [json!(event), json!("boss"), json!(name), rule.clone()];
+    let denied = |token: Json| [json!("denied"), token, null.clone(), null.clone()];
+    assert_eq!(
+        guarded.logged(),
+        [
+            denied(null.clone()),
+            done("made"),
+            denied(json!("ci")),
+            done("made anew"),
+            denied(json!("ci")),
+            done("removed"),
+        ]
+    );
+}
+
+#[test]
+fn a_list_of_spaces_has_those_of_the_token_and_figures_for_who_may_see_them() {
+    let guarded = Guarded::new(&[
+        ("all", &["* : admin, put"]),
+        ("one", &["listed-1* : take"]),
+        ("none", &["other : take"]),
+    ]);
+    let [first, second] = [1, 2].map(|number| format!("listed-{number}-{}", guarded.served.space));
+    for name in [&first, &second] {
+        guarded.connect(name, "all").put(&fields!["job", 1]).unwrap();
+    }
+    let listed = |token: &str| {
+        let url = guarded.url("", token);
+        let spaces = tupelo::spaces_of(&url).unwrap().unwrap();
+        // A connection of its own to each space, by its URL.
+        let opens = |space: &tupelo::ServerSpace| {
+            Space::connect(&space.url, &ConnectOptions::default()).is_ok()
+        };
+        assert!(spaces.iter().all(opens), "{spaces:?}");
+        spaces
+    };
+    let all = listed("all");
+    let names: Vec<_> = all.iter().map(|space| space.url.clone()).collect();
+    assert_eq!(names, [&first, &second].map(|name| guarded.url(name, "all")));
+    assert!(all.iter().all(|space| space.tuples == Some(1) && space.bytes > Some(0)), "{all:?}");
+    let one = listed("one");
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert_eq!((one[0].tuples, one[0].bytes), (None, None));
+    assert_eq!(one[0].url, guarded.url(&first, "one"));
+    assert_eq!(listed("none"), []);
+    assert_eq!(tupelo::spaces_of(&guarded.url(&first, "all")), Ok(None), "it names a space");
 }

@@ -103,6 +103,7 @@ pub(crate) fn settings(engine: Engine) -> Settings {
         certificates: None,
         insecure: false,
         tokens: None,
+        audit: None,
         engine,
         creates: true,
         spaces: Vec::new(),

@@ -6,6 +6,7 @@ pub(crate) mod lease;
 mod looks;
 mod rows;
 pub(crate) mod scan;
+mod spaces;
 pub(crate) mod subscription;
 pub(crate) mod transaction;
 
@@ -20,6 +21,7 @@ use crate::connect::{Backend, ConnectOptions, Space};
 use crate::error::Error;
 use crate::wait::{Elsewhere, Waiter, Want, Watch};
 pub(crate) use ask::{Ask, collect, encoded, find, not_due, put_terms};
+pub use spaces::{ServerSpace, spaces_of};
 
 /// Opens the space `name` of `server`.
 pub(crate) fn connect(

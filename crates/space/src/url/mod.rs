@@ -1,7 +1,7 @@
 //! URLs of spaces: which engine, which name, and how large a new space may become.
 
 mod file;
-mod server;
+pub(crate) mod server;
 
 use std::path::PathBuf;
 

@@ -27,24 +27,59 @@ pub(super) fn parse(
     options: Option<&str>,
 ) -> Result<Address, Error> {
     let example = example(scheme);
+    let (server, name, size_bytes) = parts(url, (scheme, address), options)?;
+    let name = name.ok_or_else(|| {
+        let hint = format!("write the address of the server, and the space, as in {example}");
+        misuse(format!("{url:?} names no space"), &hint)
+    })?;
+    check_name(url, name, example)?;
+    Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes, sync: None })
+}
+
+/// The server, the name of a space if there is one, and the size of a new one.
+fn parts<'u>(
+    url: &str,
+    (scheme, address): (&str, &'u str),
+    options: Option<&'u str>,
+) -> Result<(Server, Option<&'u str>, Option<u64>), Error> {
     let options = Options::parse(url, scheme, options)?;
     let (address, name) = match scheme {
         "unix" => (address, options.space),
         _ => address.split_once('/').map_or((address, None), |(host, name)| (host, Some(name))),
     };
     let endpoint = Endpoint::parse(scheme, address).unwrap_or_else(|| Err(String::new()));
-    let endpoint = endpoint
-        .map_err(|problem| misuse(format!("{url:?}: {problem}"), &format!("write {example}")))?;
-    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
-        let hint = format!("write the address of the server, and the space, as in {example}");
-        misuse(format!("{url:?} names no space"), &hint)
+    let endpoint = endpoint.map_err(|problem| {
+        misuse(format!("{url:?}: {problem}"), &format!("write {}", example(scheme)))
     })?;
-    check_name(url, name, example)?;
     let size_bytes = options.size_bytes;
     let token = options.token(&endpoint)?;
     let reconnect = options.reconnect.unwrap_or(RECONNECT);
     let server = Server { endpoint, trust: options.trust(url)?, token, reconnect };
-    Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes, sync: None })
+    Ok((server, name.filter(|name| !name.is_empty()), size_bytes))
+}
+
+/// The server of a URL that names no space of it; `None` for all others.
+pub(crate) fn alone(url: &str) -> Result<Option<Server>, Error> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Ok(None) };
+    if !["unix", "tcp", "tls"].contains(&scheme) {
+        return Ok(None);
+    }
+    let (address, options) = rest.split_once('?').map_or((rest, None), |(a, o)| (a, Some(o)));
+    let (server, name, _) = parts(url, (scheme, address), options)?;
+    Ok(name.is_none().then_some(server))
+}
+
+/// The URL of a space of the server at `url`, which names none: with the options that are there.
+pub(crate) fn url_of(url: &str, name: &str) -> String {
+    let (address, options) = url.split_once('?').map_or((url, ""), |(a, o)| (a, o));
+    let is_unix = address.starts_with("unix:");
+    let address = if is_unix { address } else { address.trim_end_matches('/') };
+    match (is_unix, options) {
+        (true, "") => format!("{address}?space={name}"),
+        (true, options) => format!("{address}?space={name}&{options}"),
+        (false, "") => format!("{address}/{name}"),
+        (false, options) => format!("{address}/{name}?{options}"),
+    }
 }
 
 /// What stands behind the question mark.
@@ -153,6 +188,7 @@ mod tests {
     use tupelo_client::{Server, Trust};
     use tupelo_protocol::Endpoint;
 
+    use super::{alone, url_of};
     use crate::url::{Address, Place};
 
     /// The server, as its endpoint is written, the name, the size, and the files.
@@ -210,6 +246,28 @@ mod tests {
             };
             assert_eq!(Endpoint::url(&server.endpoint, &name), url);
         }
+    }
+
+    #[test]
+    fn a_server_alone_is_an_address_without_a_space_whose_spaces_have_its_options() {
+        for (url, space) in [
+            ("tcp://hub", "tcp://hub/jobs"),
+            ("tcp://hub:7/", "tcp://hub:7/jobs"),
+            ("tls://hub?ca=/ca.pem", "tls://hub/jobs?ca=/ca.pem"),
+            ("unix:///t.sock", "unix:///t.sock?space=jobs"),
+            ("unix:///t.sock?reconnect_s=1", "unix:///t.sock?space=jobs&reconnect_s=1"),
+        ] {
+            let server = alone(url).unwrap().unwrap();
+            assert_eq!(url_of(url, "jobs"), space);
+            let Place::Server { server: of_space, name } = Address::parse(space).unwrap().place
+            else {
+                panic!()
+            };
+            assert_eq!((of_space, &*name), (server, "jobs"), "{url}");
+            assert_eq!(alone(space), Ok(None));
+        }
+        assert_eq!((alone("shm://jobs"), alone("jobs")), (Ok(None), Ok(None)));
+        assert!(alone("tcp://hub?sise=1").is_err());
     }
 
     #[test]
