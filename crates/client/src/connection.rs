@@ -415,6 +415,24 @@ impl Connection {
         self.state().slots.get(&id).is_some_and(Slot::has_news)
     }
 
+    /// As [`Connection::read_now`], for an owner of calls that wait, who comes by at least once a second: a server that says
+    /// nothing is asked whether it is there, and lost if it does not answer.
+    pub(crate) fn tend(&self) {
+        self.read_now();
+        let Some(wire) = self.wire() else { return };
+        wire.note_that_somebody_waits();
+        let tended = match wire.due() {
+            // Who comes by waits for nothing. A server that takes nothing is given up like one that says nothing.
+            Due::Ping if wire.has_room() => self.ping(&wire),
+            Due::Ping | Due::Nothing => Ok(()),
+            Due::End => Err(silent()),
+        };
+        if let Err(error) = tended {
+            // Those who wait find out whether there will be another one.
+            let _ = self.lose(&wire, &error);
+        }
+    }
+
     /// Reads what has come, without waiting for more. If another thread reads, that tells whom it concerns.
     pub(crate) fn read_now(&self) {
         let Some(wire) = self.wire() else { return };

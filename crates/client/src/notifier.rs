@@ -97,14 +97,14 @@ impl RemoteNotifier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what has come on the connections of those who wait.
+    /// Reads what has come on the connections of those who wait, and sees to it that their servers are there.
     fn read(&self) {
         let connections: Vec<Arc<Connection>> = {
             let state = self.state();
             state.connections.iter().map(|(connection, _)| Arc::clone(connection)).collect()
         };
         for connection in connections {
-            connection.read_now();
+            connection.tend();
         }
         let mut state = self.state();
         let State { connections, .. } = &mut *state;

@@ -30,6 +30,13 @@ pub(crate) fn wait(
     }
 }
 
+/// Whether there is room to write a small frame without waiting.
+pub(crate) fn has_room(socket: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&now)).is_ok_and(|_| polled[0].revents().contains(PollFlags::OUT))
+}
+
 /// Whether the other side has closed it, or it has broken, whatever of it is unread.
 pub(crate) fn is_closed(socket: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(socket, PollFlags::RDHUP)];

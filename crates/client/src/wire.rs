@@ -119,19 +119,23 @@ impl Wire {
     /// Waits until there may be something to read, or `deadline` has passed, or the silence has lasted so long that something
     /// is [due](Self::due). Returns whether there may be something.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> io::Result<bool> {
-        let look = {
-            let (mut silence, now) = (self.silence(), Instant::now());
-            if now.duration_since(silence.waited_at) > GAP {
-                // Nobody has asked for anything meanwhile.
-                (silence.since, silence.has_pinged) = (now, false);
-            }
-            silence.waited_at = now;
-            silence.since + if silence.has_pinged { SILENCE } else { PING_AFTER }
-        };
+        let look = self.note_that_somebody_waits();
         let until = deadline.map_or(look, |deadline| deadline.min(look));
         let came = socket::wait(&self.socket, Some(until), false)?;
         self.silence().waited_at = Instant::now();
         Ok(came)
+    }
+
+    /// Notes that somebody waits for the server, and returns when it is to be looked what is [due](Self::due). To be said at
+    /// least once a second: a longer time in which nobody waits is no silence.
+    pub(crate) fn note_that_somebody_waits(&self) -> Instant {
+        let (mut silence, now) = (self.silence(), Instant::now());
+        if now.duration_since(silence.waited_at) > GAP {
+            // Nobody has asked for anything meanwhile.
+            (silence.since, silence.has_pinged) = (now, false);
+        }
+        silence.waited_at = now;
+        silence.since + if silence.has_pinged { SILENCE } else { PING_AFTER }
     }
 
     /// What is to be done about the silence.
@@ -178,6 +182,11 @@ impl Wire {
         Ok(true)
     }
 
+    /// Whether there is room to write a small frame without waiting.
+    pub(crate) fn has_room(&self) -> bool {
+        socket::has_room(&self.socket)
+    }
+
     /// Whether the server has closed it, or it has broken, whatever of it is unread.
     pub(crate) fn is_closed(&self) -> bool {
         socket::is_closed(&self.socket)
@@ -198,4 +207,34 @@ impl AsFd for Wire {
 pub(crate) fn silent() -> io::Error {
     let problem = format!("it has said nothing for {} s", SILENCE.as_secs());
     io::Error::new(io::ErrorKind::TimedOut, problem)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::time::{Duration, Instant};
+
+    use tupelo_protocol::{FRAME_BYTES_MAX, Frames};
+
+    use super::{Due, GAP, PING_AFTER, SILENCE, Wire};
+
+    #[test]
+    fn a_server_that_says_nothing_to_somebody_who_waits_is_asked_and_then_given_up() {
+        let (socket, _server) = UnixStream::pair().unwrap();
+        let wire = Wire::new(socket.into(), None, Frames::new(FRAME_BYTES_MAX), "here");
+        // As if it had been silent for so long, while somebody waited until just now.
+        let tended = |silent: Duration, waited: Duration| {
+            let now = Instant::now();
+            wire.silence().since = now.checked_sub(silent).unwrap();
+            wire.silence().waited_at = now.checked_sub(waited).unwrap();
+            wire.note_that_somebody_waits();
+            wire.due()
+        };
+        assert!(matches!(tended(PING_AFTER / 2, Duration::ZERO), Due::Nothing));
+        assert!(matches!(tended(PING_AFTER, Duration::ZERO), Due::Ping));
+        assert!(matches!(tended(PING_AFTER, Duration::ZERO), Due::Nothing), "it was asked");
+        assert!(matches!(tended(SILENCE, Duration::ZERO), Due::End));
+        assert!(matches!(tended(SILENCE, GAP * 2), Due::Nothing), "nobody has waited");
+    }
 }
