@@ -2,13 +2,16 @@
 //!
 //! All three say the same things by the same names: `--client-ca`, `TUPELO_CLIENT_CA` and `client_ca`.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf, absolute};
 
 use serde::Deserialize;
-use tupelo_server::{Certificates, Endpoint, Engine, Host, ServedSpace, Settings, TCP_PORT};
+use tupelo_server::{
+    Certificates, Endpoint, Engine, Host, Limit, Limits, ServedSpace, Settings, TCP_PORT,
+};
 
 use crate::arguments::{Serve, endpoint, engine, space};
 use crate::failure::Failure;
@@ -18,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The variable that names the file, as `--config` does.
 const FILE: &str = "TUPELO_CONFIG";
 /// What a file may say.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "listen",
     "socket",
     "certificate",
@@ -26,6 +29,7 @@ const KEYS: [&str; 11] = [
     "client_ca",
     "tokens",
     "audit",
+    "limits",
     "insecure",
     "engine",
     "spaces",
@@ -43,6 +47,8 @@ struct Said {
     client_ca: Option<PathBuf>,
     tokens: Option<PathBuf>,
     audit: Option<PathBuf>,
+    #[serde(default)]
+    limits: BTreeMap<String, u64>,
     insecure: Option<bool>,
     engine: Option<String>,
     spaces: Option<Vec<String>>,
@@ -72,6 +78,8 @@ impl Said {
             client_ca: self.client_ca.or(other.client_ca),
             tokens: self.tokens.or(other.tokens),
             audit: self.audit.or(other.audit),
+            // Each limit by itself.
+            limits: other.limits.into_iter().chain(self.limits).collect(),
             insecure: self.insecure.or(other.insecure),
             engine: self.engine.or(other.engine),
             spaces: self.spaces.or(other.spaces),
@@ -114,6 +122,7 @@ impl Said {
             insecure: self.insecure.unwrap_or(false),
             tokens: self.tokens,
             audit: self.audit,
+            limits: limits(&self.limits)?,
             engine: named?,
             creates: self.create.unwrap_or(true),
             spaces: spaces.map_err(|why| usage(format!("spaces: {why}")))?,
@@ -132,6 +141,7 @@ fn read_flags(flags: Serve) -> Said {
         client_ca: flags.client_ca,
         tokens: flags.tokens,
         audit: flags.audit,
+        limits: flags.limits.into_iter().map(|limit| (limit.name, limit.most)).collect(),
         insecure: flags.insecure.then_some(true),
         engine: flags.engine.map(|engine| engine.scheme().to_owned()),
         spaces: some(flags.spaces.into_iter().map(text_of).collect()),
@@ -150,6 +160,10 @@ fn read_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Said, F
     let path = |key| text(key).map(PathBuf::from);
     let list =
         |key| text(key).map(|text| text.split(',').map(|one| one.trim().to_owned()).collect());
+    let limits: Vec<String> = list("limits").unwrap_or_default();
+    let limits = limits.iter().map(|limit| limit.parse::<Limit>()).collect::<Result<Vec<_>, _>>();
+    let limits =
+        limits.map_err(|why| Failure::Usage(format!("{}: {why}", variable_of("limits"))))?;
     let flag = |key| match text(key).as_deref() {
         None => Ok(None),
         Some("true") => Ok(Some(true)),
@@ -166,6 +180,7 @@ fn read_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Said, F
         client_ca: path("client_ca"),
         tokens: path("tokens"),
         audit: path("audit"),
+        limits: limits.into_iter().map(|limit| (limit.name, limit.most)).collect(),
         insecure: flag("insecure")?,
         engine: text("engine"),
         spaces: list("spaces"),
@@ -189,7 +204,7 @@ fn read_file(path: &Path) -> Result<Said, Failure> {
     if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(wrong(&format!(
             "there is no key {unknown:?}\n  did you mean {:?}? The keys are {}",
-            nearest(unknown),
+            nearest(unknown, &KEYS),
             KEYS.join(", ")
         )));
     }
@@ -209,10 +224,26 @@ fn read_file(path: &Path) -> Result<Said, Failure> {
     Ok(said)
 }
 
-/// The key that is most like this text.
-fn nearest(text: &str) -> &'static str {
-    let alike = |key: &&str| strsim::jaro_winkler(text, key);
-    KEYS.into_iter().max_by(|one, other| alike(one).total_cmp(&alike(other))).unwrap_or(KEYS[0])
+/// The limits of these names.
+fn limits(given: &BTreeMap<String, u64>) -> Result<Limits, Failure> {
+    let mut limits = Limits::default();
+    for (name, most) in given {
+        let limit = limits.get_mut(name).ok_or_else(|| {
+            let (nearest, names) = (nearest(name, &Limits::NAMES), Limits::NAMES.join(", "));
+            Failure::Usage(format!(
+                "there is no limit {name:?}\n  did you mean {nearest:?}? The limits are {names}"
+            ))
+        })?;
+        *limit = Some(*most);
+    }
+    Ok(limits)
+}
+
+/// The name that is most like this text.
+fn nearest<'n>(text: &str, names: &[&'n str]) -> &'n str {
+    let alike = |name: &&&str| strsim::jaro_winkler(text, name);
+    let nearest = names.iter().max_by(|one, other| alike(one).total_cmp(&alike(other)));
+    nearest.copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -246,13 +277,14 @@ mod tests {
     #[test]
     fn the_environment_comes_before_a_file_and_flags_before_both() {
         let (folder, said) = file(
-            "listen = ['tcp://127.0.0.1:1']\nsocket = 'a.sock'\nengine = 'shm'\nspaces = ['jobs']\ncreate = false\n",
+            "listen = ['tcp://127.0.0.1:1']\nsocket = 'a.sock'\nengine = 'shm'\nspaces = ['jobs']\ncreate = false\nlimits = { waits = 1, tuples = 1 }\n",
         );
         let said = said.unwrap();
         assert_eq!(said.socket, Some(folder.join("a.sock")));
         let environment = read_environment(|name| match name {
             "TUPELO_LISTEN" => Some("tcp://127.0.0.1:2, unix:///b.sock".to_owned()),
             "TUPELO_CREATE" => Some("true".to_owned()),
+            "TUPELO_LIMITS" => Some("waits=2".to_owned()),
             _ => None,
         });
         let flags = Said { spaces: Some(vec!["mine".to_owned()]), ..Said::default() };
@@ -262,6 +294,8 @@ mod tests {
         assert_eq!((settings.engine, settings.creates), (Engine::Shm, true));
         let names: Vec<_> = settings.spaces.iter().map(|space| &*space.name).collect();
         assert_eq!(names, ["mine"]);
+        // Each limit by itself.
+        assert_eq!((settings.limits.waits, settings.limits.tuples), (Some(2), Some(1)));
     }
 
     #[test]
@@ -272,10 +306,10 @@ mod tests {
             "{says}"
         );
         for (text, key) in [("client-ca", "client_ca"), ("token", "tokens"), ("space", "spaces")] {
-            assert_eq!(nearest(text), key);
+            assert_eq!(nearest(text, &KEYS), key);
         }
         for key in KEYS {
-            assert_eq!(nearest(key), key);
+            assert_eq!(nearest(key, &KEYS), key);
         }
     }
 
@@ -285,13 +319,15 @@ mod tests {
             let value = match key {
                 "listen" | "spaces" => "['tcp://127.0.0.1:1']",
                 "insecure" | "create" => "true",
+                "limits" => "{ waits = 7 }",
                 _ => "'x'",
             };
             let (_, said) = file(&format!("{key} = {value}\n"));
             assert_ne!(said.unwrap(), Said::default(), "{key} in a file");
             let variable = super::variable_of(key);
+            let given = if key == "limits" { "waits=7" } else { "true" };
             let said =
-                read_environment(|name| (name == variable).then(|| "true".to_owned())).unwrap();
+                read_environment(|name| (name == variable).then(|| given.to_owned())).unwrap();
             assert_ne!(said, Said::default(), "{variable}");
         }
     }
@@ -316,6 +352,7 @@ mod tests {
             ("listen = ['jobs']\n", "listen: \"jobs\" is no address"),
             ("certificate = 'hub.pem'\n", "there is no key for the certificate"),
             ("key = 'hub.key'\n", "there is no certificate"),
+            ("limits = { wait = 7 }\n", "did you mean \"waits\"?"),
         ] {
             let failure = file(text).1.unwrap().settings().unwrap_err().message().unwrap();
             assert!(failure.contains(says), "{text}: {failure}");

@@ -23,7 +23,7 @@ pub(crate) enum Kept {
     /// With the space that it is in.
     Claim(Claim, Rc<Hosted>, Share),
     Transaction(Open),
-    Subscription(HostedSubscription),
+    Subscription(Box<HostedSubscription>),
     Scan(RefCell<Scan>, Last),
 }
 

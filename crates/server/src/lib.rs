@@ -19,6 +19,7 @@ mod kept;
 mod listener;
 mod outbox;
 mod process;
+mod quotas;
 pub mod rights;
 mod session;
 mod sessions;
@@ -41,6 +42,8 @@ pub use certificates::Certificates;
 use certificates::Identity;
 use hosted::Spaces;
 use listener::Listener;
+use quotas::Quotas;
+pub use quotas::{Limit, Limits};
 use rights::Tokens;
 use sessions::Sessions;
 use signals::{Asked, Signals};
@@ -60,6 +63,8 @@ pub struct Settings {
     pub tokens: Option<PathBuf>,
     /// The file that gets a line for each request that is denied, and for each space that is made or removed.
     pub audit: Option<PathBuf>,
+    /// What the programs of each token may have and do at a time.
+    pub limits: Limits,
     /// Where its spaces are.
     pub engine: Engine,
     /// Whether a client may open a space that is not there yet.
@@ -142,6 +147,7 @@ struct Shared {
     /// Who is let in, and with which rights; `None`: anybody, with all.
     tokens: RefCell<Option<Rc<Tokens>>>,
     audit: Audit,
+    quotas: Quotas,
     spaces: Spaces,
     clients: RefCell<Clients>,
     sessions: Sessions,
@@ -186,8 +192,17 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
         let sessions = Sessions::new().map_err(system("there is no number made by chance"))?;
         let clients = RefCell::default();
         let http_claims = http::Claims::default();
-        let shared =
-            Rc::new(Shared { tokens, audit, spaces, clients, sessions, http_claims, buffer });
+        let quotas = Quotas::new(settings.limits);
+        let shared = Rc::new(Shared {
+            tokens,
+            audit,
+            quotas,
+            spaces,
+            clients,
+            sessions,
+            http_claims,
+            buffer,
+        });
         for space in &settings.spaces {
             shared.spaces.make(&space.name)?;
         }

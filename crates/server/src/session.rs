@@ -17,6 +17,7 @@ use crate::asked::{self, Purpose};
 use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Pending};
 use crate::outbox::Outbox;
+use crate::quotas::{InUse, Usage};
 use crate::rights::Principal;
 
 /// A client, from the handshake to the end of its connection, or of the session that outlives that. Dropped, it gives everything
@@ -27,6 +28,7 @@ pub(crate) struct Session {
     pub(crate) outbox: Outbox,
     answers: Rc<RefCell<Answers>>,
     pub(crate) principal: Rc<Principal>,
+    pub(crate) usage: Rc<Usage>,
     spaces: RefCell<Vec<Rc<Hosted>>>,
     /// The client's number, if it has one.
     pub(crate) client: Option<u64>,
@@ -75,12 +77,18 @@ pub(crate) struct QueuedWait {
     number: u32,
     /// Always there, but for the moment in which something is picked up.
     waiter: Option<Waiter>,
+    _in_use: InUse,
 }
 
 impl QueuedWait {
-    fn new(hosted: &Rc<Hosted>, waiter: Waiter, session: Weak<Session>, id: u64) -> Self {
-        let number = hosted.register(&waiter, session, id);
-        Self { hosted: Rc::clone(hosted), number, waiter: Some(waiter) }
+    fn new(
+        hosted: &Rc<Hosted>,
+        waiter: Waiter,
+        (session, id): (&Session, u64),
+    ) -> Result<Self, Fault> {
+        let in_use = session.usage.begin_wait()?;
+        let number = hosted.register(&waiter, session.weak(), id);
+        Ok(Self { hosted: Rc::clone(hosted), number, waiter: Some(waiter), _in_use: in_use })
     }
 
     /// Runs a put for this place in the wait queue for room.
@@ -108,12 +116,14 @@ impl Session {
     ) -> Rc<Self> {
         let known = |client| shared.clients.borrow_mut().of(principal.name(), client);
         let answers = client.map(known).unwrap_or_default();
+        let usage = shared.quotas.of(principal.name());
         Rc::new_cyclic(|me| Self {
             shared: Rc::clone(shared),
             me: me.clone(),
             outbox: Outbox::default(),
             answers,
             principal,
+            usage,
             spaces: RefCell::default(),
             client,
             requests: RefCell::default(),
@@ -182,7 +192,9 @@ impl Session {
                     self.answer(id, &answer);
                     return Ok(());
                 }
-                let answer = match asked::perform(self, id, on, &operation) {
+                let counted = self.usage.count_request();
+                let performed = counted.and_then(|()| asked::perform(self, id, on, &operation));
+                let answer = match performed {
                     Ok(None) => return Ok(()),
                     Ok(Some(answer)) => answer,
                     Err(fault) => Answer::Refused(fault),
@@ -348,18 +360,26 @@ impl Session {
     }
 
     /// Lets a request wait for a tuple.
-    pub(crate) fn wait(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter, purpose: Purpose) {
-        let waiting = QueuedWait::new(hosted, waiter, self.me.clone(), id);
+    pub(crate) fn wait(
+        &self,
+        id: u64,
+        hosted: &Rc<Hosted>,
+        waiter: Waiter,
+        purpose: Purpose,
+    ) -> Result<(), Fault> {
+        let waiting = QueuedWait::new(hosted, waiter, (self, id))?;
         self.requests.borrow_mut().insert(id, Open::Waits(waiting, purpose));
         // It may have been served at once.
         self.serve_wait(id);
+        Ok(())
     }
 
     /// Lets a request watch, or wait for room.
-    pub(crate) fn watch(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter) {
-        let waiting = Rc::new(QueuedWait::new(hosted, waiter, self.me.clone(), id));
+    pub(crate) fn watch(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter) -> Result<(), Fault> {
+        let waiting = Rc::new(QueuedWait::new(hosted, waiter, (self, id))?);
         let open = Open::Watches { waiting, was_notified: false, has_more: false };
         self.requests.borrow_mut().insert(id, open);
+        Ok(())
     }
 
     /// Lets a request wait for events of a subscription.

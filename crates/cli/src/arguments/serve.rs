@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tupelo_server::{Endpoint, Engine, ServedSpace};
+use tupelo_server::{Endpoint, Engine, Limit, ServedSpace};
 
 use super::HELP;
 
@@ -56,6 +56,9 @@ pub(crate) struct Serve {
     /// A file to which a line of JSON is added for each request that is denied, and each space that is made or removed
     #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
     pub(crate) audit: Option<PathBuf>,
+    /// What the programs of each token may have at a time, as waits=100; may be given several times
+    #[arg(long = "limit", value_name = "NAME=MOST")]
+    pub(crate) limits: Vec<Limit>,
     /// Let other machines connect without a certificate: every program that reaches this machine can use all spaces
     #[arg(long)]
     pub(crate) insecure: bool,

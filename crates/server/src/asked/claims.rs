@@ -33,7 +33,7 @@ pub(super) fn claim(
         return Ok(Some(Answer::Nothing));
     }
     let waiter = space.claimant(template, terms)?;
-    session.wait(id, hosted, waiter, Purpose::Claim(*terms));
+    session.wait(id, hosted, waiter, Purpose::Claim(*terms))?;
     Ok(None)
 }
 

@@ -10,6 +10,7 @@ use super::{BATCH_BYTES_MAX, Found, not_for};
 use crate::answers::Answer;
 use crate::hosted::Hosted;
 use crate::kept::Last;
+use crate::quotas::InUse;
 use crate::session::Session;
 
 /// Events in one answer, whatever the credit.
@@ -27,6 +28,7 @@ pub(crate) struct HostedSubscription {
     refusal: RefCell<Option<Fault>>,
     /// The events that were told last.
     last: Last,
+    _in_use: InUse,
 }
 
 impl Drop for HostedSubscription {
@@ -92,10 +94,12 @@ impl HostedSubscription {
         hosted: &Rc<Hosted>,
         id: u64,
         subscription: Subscription,
-    ) -> Self {
+    ) -> Result<Self, Fault> {
+        let in_use = session.usage.begin_subscription()?;
         let number = hosted.register_subscription(&subscription, session.weak(), id);
         let (hosted, credit, refusal) = (Rc::clone(hosted), Cell::new(None), RefCell::default());
-        Self { subscription, hosted, number, credit, refusal, last: Last::default() }
+        let last = Last::default();
+        Ok(Self { subscription, hosted, number, credit, refusal, last, _in_use: in_use })
     }
 
     /// The request that waits for events.

@@ -40,7 +40,7 @@ pub(super) fn find(
         Action::Take => (Want::Take, Purpose::Take),
         Action::Read => (Want::Read, Purpose::Read),
     };
-    session.wait(id, hosted, space.waiter(template, want)?, purpose);
+    session.wait(id, hosted, space.waiter(template, want)?, purpose)?;
     Ok(None)
 }
 

@@ -60,7 +60,7 @@ pub(super) fn perform(
         Operation::Watch { template, on: Watched::Put } => {
             session.require_room()?;
             let watch = with_template(template, |template| inside.waiter(template, Want::Read))?;
-            session.watch(id, hosted, watch);
+            session.watch(id, hosted, watch)?;
             Ok(None)
         }
         Operation::Find {
@@ -72,7 +72,7 @@ pub(super) fn perform(
         } => {
             session.require_room()?;
             let waiter = with_template(template, |template| inside.waiter(template, Want::Take))?;
-            session.wait(id, hosted, waiter, Purpose::Inside(Rc::clone(kept), at));
+            session.wait(id, hosted, waiter, Purpose::Inside(Rc::clone(kept), at))?;
             Ok(None)
         }
         Operation::Find { action, order, amount, waits: false, template } => {

@@ -84,7 +84,7 @@ pub(crate) fn perform(
             answer.map(Some)
         }
         Kept::Subscription(subscription) => {
-            events::perform(session, (request, subscription), id, operation)
+            events::perform(session, (request, &**subscription), id, operation)
         }
         Kept::Scan(scan, last) => {
             last.once(session, id, || looks::on_scan(scan, operation)).map(Some)
@@ -126,6 +126,7 @@ fn in_space(
 ) -> Result<Option<Answer>, Fault> {
     let narrowed = session.principal.narrow(&hosted.name, *operation)?;
     let operation = &narrowed.operation();
+    session.usage.require_content(&hosted.space, operation)?;
     if let Some(answer) = at_once(session, &hosted.space, operation)? {
         return Ok(Some(answer));
     }
@@ -199,11 +200,11 @@ fn wait_or_keep(
                 Watched::Removal => Watch::Removal,
             };
             let watch = with_template(template, |template| space.watch(template, on))?;
-            session.watch(id, hosted, watch);
+            session.watch(id, hosted, watch)?;
             return Ok(None);
         }
         Operation::Room => {
-            session.watch(id, hosted, space.room()?);
+            session.watch(id, hosted, space.room()?)?;
             return Ok(None);
         }
         Operation::Claim { order, ttl, attempts_max, waits, template } => {
@@ -218,7 +219,8 @@ fn wait_or_keep(
             let terms = events::terms(kinds, events_max, bytes_max)?;
             let subscription =
                 with_template(template, |template| space.subscribe(template, &terms))?;
-            Kept::Subscription(events::HostedSubscription::new(session, hosted, id, subscription))
+            let hosted = events::HostedSubscription::new(session, hosted, id, subscription)?;
+            Kept::Subscription(Box::new(hosted))
         }
         Operation::Scan { template } => {
             Kept::Scan(RefCell::new(space.scan(&template.decode()?)?), Last::default())

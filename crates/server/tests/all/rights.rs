@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use crate::serving::{Served, settings};
 use serde_json::{Value as Json, json};
-use tupelo::{ConnectOptions, Error, Kind, Order, Space, TupleView, fields, template};
+use tupelo::{
+    ConnectOptions, Error, EventKind, Kind, Order, Space, SubscribeTerms, TupleView, Want, fields,
+    template,
+};
 use tupelo_server::rights::{Rule, add, list, remove};
-use tupelo_server::{Endpoint, Engine, Host, Settings};
+use tupelo_server::{Endpoint, Engine, Host, Limits, Settings};
 
 /// A server that asks for tokens, and their files.
 struct Guarded {
@@ -19,6 +22,11 @@ struct Guarded {
 impl Guarded {
     /// With a token of each name, which has these rules.
     fn new(tokens: &[(&str, &[&str])]) -> Self {
+        Self::limited(tokens, Limits::default())
+    }
+
+    /// The same, with these limits for each.
+    fn limited(tokens: &[(&str, &[&str])], limits: Limits) -> Self {
         let host = Host { name: "127.0.0.1".into(), port: 0 };
         let settings = settings(Engine::Mem);
         let Endpoint::Unix(socket) = &settings.endpoints[0] else { panic!() };
@@ -32,7 +40,7 @@ impl Guarded {
         }
         let endpoints = vec![Endpoint::Tcp(host)];
         let (tokens, audit) = (Some(file), Some(folder.join("audit.jsonl")));
-        let served = Served::with(Settings { endpoints, tokens, audit, ..settings });
+        let served = Served::with(Settings { endpoints, tokens, audit, limits, ..settings });
         Self { served, folder }
     }
 
@@ -300,4 +308,32 @@ fn a_list_of_spaces_has_those_of_the_token_and_figures_for_who_may_see_them() {
     assert_eq!(one[0].url, guarded.url(&first, "one"));
     assert_eq!(listed("none"), []);
     assert_eq!(tupelo::spaces_of(&guarded.url(&first, "all")), Ok(None), "it names a space");
+}
+
+#[test]
+fn a_token_has_and_does_no_more_at_a_time_than_its_limits_b2() {
+    let limits =
+        Limits { waits: Some(1), subscriptions: Some(1), tuples: Some(2), ..Limits::default() };
+    let guarded = Guarded::limited(&[("ci", &["* : put, take, read"])], limits);
+    let name = format!("limited-{}", guarded.served.space);
+    let space = guarded.connect(&name, "ci");
+    let jobs = [template!["job", Kind::Int]];
+    let first = space.waiter(&jobs, Want::Take).unwrap();
+    let second = space.waiter(&jobs, Want::Take).unwrap();
+    let error = second.wait(Some(Duration::from_secs(60))).unwrap_err();
+    assert_eq!(error.code(), "TUP-017", "{error}");
+    assert!(error.to_string().contains("\"ci\" has 1 waits open"), "{error}");
+    drop((first, second));
+    let terms = SubscribeTerms::new(vec![EventKind::Put], 16);
+    let subscription = space.subscribe(&jobs, &terms).unwrap();
+    assert_eq!(space.subscribe(&jobs, &terms).unwrap_err().code(), "TUP-017");
+    drop(subscription);
+    space.subscribe(&jobs, &terms).unwrap();
+    space.put(&fields!["job", 1]).unwrap();
+    space.put(&fields!["job", 2]).unwrap();
+    let error = space.put(&fields!["job", 3]).unwrap_err();
+    assert!(error.to_string().contains("2 tuples") && error.code() == "TUP-017", "{error}");
+    // What makes room is not refused.
+    assert!(space.try_take(&jobs, Order::Fifo, text).unwrap().is_some());
+    space.put(&fields!["job", 3]).unwrap();
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::authority::{Authority, Signed};
 use tupelo_protocol::{FRAME_BYTES_MAX, Fault, Frames, Hello, Opened, Reply, Request, Welcome};
-use tupelo_server::{Certificates, Endpoint, Engine, Host, Settings, serve};
+use tupelo_server::{Certificates, Endpoint, Engine, Host, Limits, Settings, serve};
 use tupelo_tuple::WhenFull;
 
 /// A server that serves until the test ends.
@@ -104,6 +104,7 @@ pub(crate) fn settings(engine: Engine) -> Settings {
         insecure: false,
         tokens: None,
         audit: None,
+        limits: Limits::default(),
         engine,
         creates: true,
         spaces: Vec::new(),
