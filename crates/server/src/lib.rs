@@ -151,8 +151,8 @@ struct Shared {
     spaces: Spaces,
     clients: RefCell<Clients>,
     sessions: Sessions,
-    /// What was claimed over HTTP.
-    http_claims: http::Claims,
+    /// What clients over HTTP have open.
+    http_open: http::Open,
     /// What is read at a time. One for all: a connection that waits has none.
     buffer: RefCell<Box<[u8]>>,
 }
@@ -191,18 +191,10 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
         let tokens = RefCell::new(tokens.map(Rc::new));
         let sessions = Sessions::new().map_err(system("there is no number made by chance"))?;
         let clients = RefCell::default();
-        let http_claims = http::Claims::default();
+        let http_open = http::Open::default();
         let quotas = Quotas::new(settings.limits);
-        let shared = Rc::new(Shared {
-            tokens,
-            audit,
-            quotas,
-            spaces,
-            clients,
-            sessions,
-            http_claims,
-            buffer,
-        });
+        let shared =
+            Rc::new(Shared { tokens, audit, quotas, spaces, clients, sessions, http_open, buffer });
         for space in &settings.spaces {
             shared.spaces.make(&space.name)?;
         }
@@ -266,5 +258,5 @@ async fn accept_until_ended(
     // Each connection has a receiver for as long as it is open.
     let _ = tokio::time::timeout(DRAIN, ending.closed()).await;
     shared.sessions.end_all();
-    shared.http_claims.end_all();
+    shared.http_open.end_all();
 }

@@ -133,7 +133,7 @@ fn status(fault: &Fault) -> StatusCode {
     match fault.code.as_str() {
         "TUP-001" | "TUP-004" | "TUP-019" | code::PROTOCOL => StatusCode::BAD_REQUEST,
         "TUP-006" => StatusCode::FORBIDDEN,
-        "TUP-007" => StatusCode::GONE,
+        "TUP-007" | "TUP-008" => StatusCode::GONE,
         "TUP-013" => StatusCode::NOT_FOUND,
         "TUP-005" => StatusCode::INSUFFICIENT_STORAGE,
         code::LIMIT_EXCEEDED | "TUP-018" => StatusCode::PAYLOAD_TOO_LARGE,

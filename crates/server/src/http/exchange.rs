@@ -78,12 +78,31 @@ impl Exchange {
 
     /// As [`ask_of_kept`](Self::ask_of_kept), for what is answered at once.
     pub(super) fn ask_now(&self, operation: &Operation<'_>) -> Result<(), Fault> {
-        self.say_to_kept(operation)?;
-        self.answered(|reply| match reply {
+        self.ask_kept_now(operation, |_| Ok(()))
+    }
+
+    /// The same, and shows the answer, which has arrived with that.
+    pub(super) fn ask_kept_now<R>(
+        &self,
+        operation: &Operation<'_>,
+        show: impl FnOnce(&Reply<'_>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        let id = self.say_to_kept(operation)?;
+        let mut is_held = false;
+        let shown = self.answered(|reply| match reply {
             Reply::Refused { fault, .. } => Err(fault),
-            _ => Ok(()),
-        })?
-        .unwrap_or_else(|| Err(unanswered()))
+            reply => {
+                is_held = matches!(reply, Reply::Found { held: true, .. });
+                show(&reply)
+            }
+        })?;
+        let shown = shown.unwrap_or_else(|| Err(unanswered()));
+        if is_held {
+            let end =
+                if shown.is_ok() { Request::Acknowledge { id } } else { Request::Cancel { id } };
+            self.send(&end)?;
+        }
+        shown
     }
 
     fn say_to_kept(&self, operation: &Operation<'_>) -> Result<u64, Fault> {

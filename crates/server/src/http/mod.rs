@@ -13,7 +13,9 @@ mod exchange;
 mod guard;
 mod lines;
 mod metrics;
+mod open;
 mod routes;
+mod transactions;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -28,7 +30,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use caller::Caller;
-pub(crate) use claims::Claims;
+pub(crate) use open::Open;
 
 use crate::Shared;
 

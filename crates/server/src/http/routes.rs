@@ -17,12 +17,13 @@ use tupelo_protocol::{Fault, Key, Opened, Operation, Reply, TemplateBytes, code}
 use super::answer::{self, Body, acknowledging, error, not_allowed, refused, unauthorized};
 use super::asked::{Asked, Limits, VERBS, Verb};
 use super::caller::Caller;
-use super::claims::{self, Claims};
+use super::claims;
 use super::events;
 use super::exchange::Exchange;
 use super::guard::{self, Refused};
 use super::lines;
 use super::metrics;
+use super::transactions::{self, Step};
 use crate::Shared;
 use crate::audit::Act;
 use crate::rights::{Principal, Right};
@@ -81,9 +82,17 @@ pub(super) async fn answer(
         (&Method::POST, ["v1", "claims", id, end @ ("done" | "fail" | "renew")]) => {
             asking.settle((id, end), body).await
         }
-        (_, ["v1", "spaces", _, "claim"] | ["v1", "claims", _, "done" | "fail" | "renew"]) => {
-            not_allowed("POST")
-        }
+        (&Method::POST, ["v1", "spaces", name, "begin"]) => asking.begin(name, body).await,
+        (&Method::POST, ["v1", "transactions", id, step]) => match step_of(step) {
+            None => not_found(path),
+            Some(step) => asking.go_on((id, step), body).await,
+        },
+        (
+            _,
+            ["v1", "spaces", _, "claim" | "begin"]
+            | ["v1", "claims", _, "done" | "fail" | "renew"]
+            | ["v1", "transactions", _, _],
+        ) => not_allowed("POST"),
         (method, ["v1", "spaces", name, verb]) => match verb_of(verb) {
             None => not_found(path),
             Some(_) if *method != Method::POST => not_allowed("POST"),
@@ -106,6 +115,17 @@ async fn principal(shared: &Rc<Shared>, headers: &HeaderMap) -> Result<Rc<Princi
 
 fn verb_of(name: &str) -> Option<Verb> {
     VERBS.iter().find(|(known, _)| *known == name).map(|(_, verb)| *verb)
+}
+
+/// What may be done in a transaction.
+fn step_of(name: &str) -> Option<Step> {
+    match name {
+        "commit" => Some(Step::Commit),
+        "abort" => Some(Step::Abort),
+        name => {
+            verb_of(name).filter(|verb| *verb != Verb::Swap).map(|verb| Step::Verb(verb, content))
+        }
+    }
 }
 
 fn not_found(path: &str) -> Response<Body> {
@@ -197,7 +217,7 @@ impl Asking<'_> {
                 exchange.give_up();
                 return Err(Fault::protocol("the client has gone"));
             }
-            Claims::keep(self.shared, &self.principal, (exchange, asked.ttl), content)
+            claims::keep(self.shared, &self.principal, (exchange, asked.ttl), content)
         };
         let claimed = claimed.await;
         claimed.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
@@ -205,10 +225,29 @@ impl Asking<'_> {
 
     async fn settle(&self, (id, end): (&str, &str), body: Incoming) -> Response<Body> {
         let settled = match text_of(body).await {
-            Ok(body) => self.shared.http_claims.settle(&self.principal, (id, end), &body),
+            Ok(body) => claims::settle(self.shared, &self.principal, (id, end), &body),
             Err(fault) => Err(fault),
         };
         settled.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
+    }
+
+    async fn begin(&self, name: &str, body: Incoming) -> Response<Body> {
+        let begun = async {
+            let name = name_of(name)?;
+            let ttl = transactions::read(&text_of(body).await?)?;
+            let exchange = Exchange::open((self.shared, &self.principal), as_it_is(&name), None)?;
+            transactions::begin(self.shared, &self.principal, (exchange, ttl))
+        };
+        let begun = begun.await;
+        begun.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
+    }
+
+    async fn go_on(&self, (id, step): (&str, Step), body: Incoming) -> Response<Body> {
+        let done = match text_of(body).await {
+            Ok(body) => transactions::act(self.shared, &self.principal, (id, step), &body),
+            Err(fault) => Err(fault),
+        };
+        done.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
     }
 
     fn scan(&self, name: &str, query: &str) -> Response<Body> {

@@ -382,10 +382,12 @@ fn the_description_has_every_path() {
     let mut paths: Vec<_> = described["paths"].as_object().unwrap().keys().cloned().collect();
     paths.sort_unstable();
     let verbs = ["put", "take", "read", "take_all", "read_all", "swap", "count"];
-    let more = ["claim", "events", "scan"];
+    let more = ["claim", "begin", "events", "scan"];
+    let inside = ["put", "take", "read", "take_all", "read_all", "count", "commit", "abort"];
+    let inside = inside.map(|act| format!("/v1/transactions/{{transaction}}/{act}"));
     let ends = ["done", "fail", "renew"].map(|end| format!("/v1/claims/{{claim}}/{end}"));
     let verbs = verbs.iter().chain(&more).map(|verb| format!("/v1/spaces/{{space}}/{verb}"));
-    let mut expected: Vec<_> = verbs.chain(ends).collect();
+    let mut expected: Vec<_> = verbs.chain(ends).chain(inside).collect();
     let others =
         ["/livez", "/readyz", "/metrics", "/openapi.json", "/v1/spaces", "/v1/spaces/{space}"];
     expected.extend(others.map(str::to_owned));

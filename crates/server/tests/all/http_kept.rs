@@ -170,3 +170,80 @@ fn many_tuples_come_and_go_as_lines_o5_o6() {
     let none = json!({ "template": ["none"] }).to_string();
     assert_eq!(http.ask("POST", &http.path("read_all"), accept, &none).text, "");
 }
+
+/// Begins a transaction; returns its path.
+fn begin(http: &Http, more: &Json) -> String {
+    let begun = http.verb("begin", more);
+    format!("/v1/transactions/{}", begun["transaction"].as_str().unwrap())
+}
+
+/// Does something in a transaction, or ends it.
+fn inside(http: &Http, path: &str, act: &str, body: &Json) -> crate::http::Answer {
+    http.ask("POST", &format!("{path}/{act}"), "", &body.to_string())
+}
+
+#[test]
+fn what_is_done_in_a_transaction_takes_effect_at_its_commit_x1_x2() {
+    let http = Http::new();
+    http.verb("put", &json!({ "tuples": [["job", 1], ["job", 2]] }));
+    let path = begin(&http, &json!({}));
+    let taken = inside(&http, &path, "take", &json!({ "template": jobs() })).json();
+    assert_eq!(taken, json!({ "tuple": ["job", 1] }));
+    let put = inside(&http, &path, "put", &json!({ "tuple": ["done", 1] })).json();
+    assert_eq!(put, json!({ "put": 1 }));
+    let results = json!({ "template": ["done", { "$formal": ":int" }] });
+    assert_eq!(http.verb("count", &results), json!({ "count": 0 }), "it is not there yet");
+    // In the transaction it is.
+    assert_eq!(inside(&http, &path, "count", &results).json(), json!({ "count": 1 }));
+    let read = inside(&http, &path, "read", &json!({ "template": jobs() })).json();
+    assert_eq!(read, json!({ "tuple": ["job", 2] }));
+    let nothing = inside(&http, &path, "take_all", &json!({ "template": ["none"] })).json();
+    assert_eq!(nothing, json!({ "tuples": [] }));
+    assert_eq!(inside(&http, &path, "commit", &json!({})).json(), json!({ "committed": 1 }));
+    assert_eq!(http.verb("count", &results), json!({ "count": 1 }));
+    assert_eq!(http.verb("count", &json!({ "template": jobs() })), json!({ "count": 1 }));
+    for act in ["commit", "abort", "count"] {
+        let body = if act == "count" { results.clone() } else { json!({}) };
+        assert_eq!(inside(&http, &path, act, &body).refusal(410).0, "TUP-008", "{act}");
+    }
+}
+
+#[test]
+fn a_transaction_that_is_aborted_or_takes_too_long_has_had_no_effect_x2_x6() {
+    let http = Http::new();
+    http.verb("put", &json!({ "tuple": ["job", 1] }));
+    let path = begin(&http, &json!({}));
+    let taken = inside(&http, &path, "take", &json!({ "template": jobs() })).json();
+    assert_eq!(taken, json!({ "tuple": ["job", 1] }));
+    assert_eq!(inside(&http, &path, "abort", &json!({})).json(), json!({ "aborted": 1 }));
+    let path = begin(&http, &json!({ "ttl_s": 0.2 }));
+    inside(&http, &path, "take_all", &json!({ "template": jobs() }));
+    // It is back as soon as the time is over.
+    let taken = http.verb("take", &json!({ "template": jobs(), "timeout_s": 60 }));
+    assert_eq!(taken, json!({ "tuple": ["job", 1] }));
+    assert_eq!(inside(&http, &path, "commit", &json!({})).refusal(410).0, "TUP-008");
+}
+
+#[test]
+fn what_makes_no_sense_in_a_transaction_is_refused_and_it_goes_on() {
+    let http = Http::new();
+    let path = begin(&http, &json!({}));
+    let waits = inside(&http, &path, "take", &json!({ "template": jobs(), "timeout_s": 1 }));
+    assert!(waits.refusal(400).1.contains("does not wait"));
+    let unless = json!({ "tuple": ["job", 1], "unless": jobs() });
+    assert_eq!(inside(&http, &path, "put", &unless).refusal(400).0, "TUP-023");
+    assert_eq!(inside(&http, &path, "swap", &json!({})).status, 404);
+    assert_eq!(http.ask("GET", &format!("{path}/commit"), "", "").status, 405);
+    assert_eq!(inside(&http, &path, "commit", &json!({ "now": 1 })).status, 400);
+    let nobody = format!("/v1/transactions/{}", "0".repeat(32));
+    assert_eq!(inside(&http, &nobody, "commit", &json!({})).refusal(410).0, "TUP-008");
+    // A claim is none.
+    http.verb("put", &json!({ "tuple": ["job", 1] }));
+    let held = claim(&http, &json!({}));
+    let as_transaction = format!("/v1/transactions/{}", held["claim"].as_str().unwrap());
+    assert_eq!(inside(&http, &as_transaction, "abort", &json!({})).status, 410);
+    assert_eq!(end(&http, &held, "done", &json!({})).json(), json!({ "done": 1 }));
+    inside(&http, &path, "put", &json!({ "tuple": ["job", 2] }));
+    assert_eq!(inside(&http, &path, "commit", &json!({})).json(), json!({ "committed": 1 }));
+    assert_eq!(http.verb("count", &json!({ "template": jobs() })), json!({ "count": 1 }));
+}
