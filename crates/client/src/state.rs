@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(crate) told: VecDeque<(u64, Frame)>,
     /// The spaces that are open.
     pub(crate) spaces: Vec<Weak<OpenSpace>>,
-    /// Who sleeps until somebody else has read its answer, or it is its grant to read.
+    /// Who sleeps until somebody else has read its answer, or it is its turn to read; nobody who was woken for that.
     pub(crate) sleepers: BTreeMap<u64, Arc<Condvar>>,
     /// Told when there is a socket again, or never will be.
     pub(crate) settled: Arc<Condvar>,
@@ -91,7 +91,7 @@ impl State {
         while self.told.front().is_some_and(|(told, _)| *told < sequence) {
             self.told.pop_front();
         }
-        if let Some(sleeper) = self.sleepers.get(&id) {
+        if let Some(sleeper) = self.sleepers.remove(&id) {
             sleeper.notify_one();
         }
         if let Some(also) = also {
@@ -177,10 +177,10 @@ impl State {
         self.slots.values().for_each(Slot::ring);
     }
 
-    /// Wakes one that sleeps, to read for the others.
-    pub(crate) fn pass_reading_on(&self) {
+    /// Wakes one that sleeps, to read for the others: none of those that were woken for their answers.
+    pub(crate) fn pass_reading_on(&mut self) {
         if !self.has_reader
-            && let Some((_, sleeper)) = self.sleepers.first_key_value()
+            && let Some((_, sleeper)) = self.sleepers.pop_first()
         {
             sleeper.notify_one();
         }

@@ -157,7 +157,16 @@ impl Connection {
             if seat.is_ousted() {
                 return End::Ousted;
             }
+            session.attend();
             let served = self.serve_frames(session);
+            if session.serve_those_who_wait() {
+                // They have waited longer than this client: what they are told is written first.
+                tokio::task::yield_now().await;
+                // Meanwhile the client may have come back over another connection, for which the answers are now.
+                if seat.is_ousted() {
+                    return End::Ousted;
+                }
+            }
             // Also what was answered before a frame that makes no sense.
             let bytes = session.outbox.take();
             if !bytes.is_empty() {

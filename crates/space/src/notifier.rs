@@ -103,6 +103,22 @@ impl Notifier {
         }
     }
 
+    /// Says that the owner is awake, and [collects](Notifier::collect) soon what has happened: whoever has something for it
+    /// meanwhile need not wake it.
+    pub fn attend(&self) {
+        if let Inner::Here(notifier) = &self.inner {
+            notifier.attend();
+        }
+    }
+
+    /// As [`Notifier::drain`], for an owner that [attends](Notifier::attend).
+    pub fn collect(&self) -> Vec<u32> {
+        match &self.inner {
+            Inner::Here(notifier) => notifier.collect(),
+            Inner::There(notifier) => notifier.drain(),
+        }
+    }
+
     /// Says that the owner is about to wait for the file descriptor. Returns false if something has happened
     /// already: then drain, and listen again.
     #[must_use]

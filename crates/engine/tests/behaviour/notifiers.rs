@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::support::notifiers::next_ready;
 use crate::support::{any_job, count, engine, job, number, this_job};
 use tupelo_engine::{EventKind, LeaseTerms, Outcome, SubscribeTerms, Waiter, Want};
@@ -57,6 +59,29 @@ fn what_was_there_before_rings_at_once_t3() {
     assert_eq!(notifier.drain(), [ready]);
     let Outcome::Done(found) = waiter.finish_now(number).unwrap() else { panic!("it is there") };
     assert_eq!(found, 1);
+}
+
+#[test]
+fn an_owner_that_attends_is_not_woken_and_collects_what_has_happened_t4() {
+    let engine = engine(16 << 20);
+    let notifier = engine.notifier().unwrap();
+    let first = waiter(&engine, &this_job(1));
+    let second = waiter(&engine, &this_job(2));
+    let told = [notifier.add(&first), notifier.add(&second)];
+    let is_readable = || {
+        let mut polled = [PollFd::new(&notifier, PollFlags::IN)];
+        poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+    };
+    assert!(notifier.drain().is_empty() && notifier.listen());
+    notifier.attend();
+    engine.put(&job(1)).unwrap();
+    assert!(!is_readable(), "it was awake");
+    assert!(!notifier.listen(), "there is something to collect first");
+    assert_eq!(notifier.collect(), told[..1]);
+    assert!(notifier.collect().is_empty() && notifier.listen());
+    engine.put(&job(2)).unwrap();
+    assert!(is_readable(), "it was to be woken");
+    assert_eq!(notifier.drain(), told[1..]);
 }
 
 #[test]

@@ -47,6 +47,17 @@ impl Session {
         Ok((number, hosted))
     }
 
+    /// Lets what this client puts wake nobody, until [`Session::serve_those_who_wait`].
+    pub(crate) fn attend(&self) {
+        self.spaces.borrow().iter().for_each(|hosted| hosted.attend());
+    }
+
+    /// Serves calls of all clients that wait for what this one has put. Returns whether there may have been some.
+    pub(crate) fn serve_those_who_wait(&self) -> bool {
+        let spaces = self.spaces.borrow();
+        spaces.iter().fold(false, |has_some, hosted| hosted.serve_now() | has_some)
+    }
+
     /// The space that was opened with this number.
     pub(crate) fn space(&self, number: u32) -> Result<Rc<Hosted>, Fault> {
         let space = self.spaces.borrow().get(number as usize).cloned();

@@ -131,8 +131,7 @@ impl Notifier {
 
     /// The waiters that something may have happened to since the last call. Ends [listening](Notifier::listen).
     pub fn drain(&self) -> Vec<u32> {
-        let view = self.engine.memory.view();
-        signal::acknowledge(node(&view, self.number).word(SIGNAL));
+        self.attend();
         let mut bytes = [0; 64];
         if let Some(socket) = self.socket.get() {
             // As a rule there is one. What a stranger sends without end must not hold up the owner.
@@ -142,6 +141,19 @@ impl Notifier {
                 }
             }
         }
+        self.collect()
+    }
+
+    /// Ends [listening](Notifier::listen), as the owner is awake: who has something for one of its waiters meanwhile spares
+    /// the system calls that wake it. Then it [collects](Notifier::collect), and listens again.
+    pub fn attend(&self) {
+        signal::acknowledge(node(&self.engine.memory.view(), self.number).word(SIGNAL));
+    }
+
+    /// As [`Notifier::drain`], of an owner that attends: without a system call.
+    pub fn collect(&self) -> Vec<u32> {
+        self.attend();
+        let view = self.engine.memory.view();
         let mut ready = Vec::new();
         for (&place, &own) in &*self.members() {
             let word = raised(&view, place);
