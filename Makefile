@@ -61,10 +61,12 @@ test-bench: $(VENV)/.extension-tested $(VENV)/.suite $(VENV)/.dev ## run the tes
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
 	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting --bench claims --bench lateness --bench durable
+	$(CARGO) bench --locked --package tupelo-server --bench network
 	$(BIN)/python benchmarks/pair.py
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/pool.py
 	$(BIN)/python benchmarks/queues.py
+	$(BIN)/python benchmarks/network.py
 
 .PHONY: report
 report: $(VENV)/.extension $(VENV)/.suite $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)
