@@ -18,9 +18,11 @@ help: ## list the targets
 	@echo "Tupelo: make TARGET"
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14 | sed 's/^/  /'
 
+DEMO_SERVER = $(if $(URL),--server $(URL))
+
 .PHONY: demo
-demo: $(VENV)/.extension ## build what is needed, then show the space at work (about a minute)
-	@$(BIN)/tupelo demo password --kill 2
+demo: $(VENV)/.extension ## build what is needed, then show the space at work (about a minute); URL= of a server
+	@$(BIN)/tupelo demo password --kill 2 $(DEMO_SERVER)
 
 .PHONY: build
 build: $(VENV)/.extension $(VENV)/.suite ## build the Python extension, the command line and the evaluation suite into .venv

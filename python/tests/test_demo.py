@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from console import INSTALLED
+from serving import server
 
 import tupelo as ts
-from tupelo.demo import database, sort
+from tupelo.demo import database, sort, spaces
 from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
 from tupelo.formatting import bar, count, duration
 from tupelo.terminal import Terminal
@@ -43,6 +44,38 @@ def test_the_password_search_finds_every_password_and_loses_no_pair():
     assert "every password right" in run.stdout
     assert "2 000 pairs taken back" in run.stdout
     assert "none missing" in run.stdout
+
+
+def test_the_password_search_runs_by_way_of_a_server(tmp_path):
+    words = ("password", "--pairs", "500", "--workers", "2", "--searches", "5", "--alone")
+    with server(tmp_path / "tupelo.sock") as process:
+        address = f"unix://{tmp_path / 'tupelo.sock'}"
+        for where in (["--server", address], ["--serve"]):
+            run = demo(*words, *where)
+            assert run.returncode == 0, run.stderr
+            assert "500 pairs taken back" in run.stdout
+        # It was there, and its spaces are removed again.
+        assert process.poll() is None
+    refused = demo(*words, "--server", address)
+    assert refused.returncode == 1
+    assert "TUP-002" in refused.stderr or "no such socket" in refused.stderr
+
+
+def test_a_file_is_sorted_by_way_of_a_server(tmp_path):
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("\n".join(map(str, range(2_000, 0, -1))), encoding="utf-8")
+    run = demo("sort", numbers, "--workers", "2", "--alone", "--serve")
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_space_of_a_demo_is_one_of_the_server_that_was_named():
+    assert spaces.url_of("a", None) == "shm://a"
+    assert spaces.url_of("a", "tcp://hub:7667/") == "tcp://hub:7667/a"
+    assert spaces.url_of("a", "tls://hub?ca=/ca.pem") == "tls://hub/a?ca=/ca.pem"
+    assert spaces.url_of("a", "unix:///t.sock") == "unix:///t.sock?space=a"
+    assert (
+        spaces.url_of("a", "unix:///t.sock?reconnect_s=1") == "unix:///t.sock?space=a&reconnect_s=1"
+    )
 
 
 def test_the_same_work_is_done_without_a_space_and_shown_beside_it():
@@ -88,6 +121,7 @@ def test_what_make_demo_runs_kills_workers_and_finds_every_password_k2():
     """In a smaller size, and by the program that it installs, as there."""
     makefile = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
     (words,) = re.findall(r"^\t@\$\(BIN\)/tupelo (demo .*)$", makefile, re.MULTILINE)
+    words = words.removesuffix(" $(DEMO_SERVER)")  # nothing without URL=
     smaller = ("--pairs", "1000", "--workers", "2", "--searches", "20")
     run = demo(*words.split(), *smaller, program=[INSTALLED])
     assert run.returncode == 0, run.stderr

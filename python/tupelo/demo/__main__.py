@@ -3,13 +3,15 @@
 import argparse
 import os
 import sys
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from tupelo import TupeloError
 from tupelo.common_options import add_common_options
 from tupelo.demo import password, sort
 from tupelo.demo.measure import Plan, WrongResultError
-from tupelo.demo.spaces import remove_left_behind
+from tupelo.demo.spaces import name_of, remove_left_behind, served, url_of
 from tupelo.terminal import Terminal
 
 EXAMPLES = """examples:
@@ -18,6 +20,7 @@ EXAMPLES = """examples:
   tupelo demo password --kill 3             three workers are killed while they search
   tupelo demo sort numbers.txt              sort a file of your own, one number per line
   tupelo demo sort numbers.txt --workers 8 --out sorted.txt
+  tupelo demo password --pairs 10000 --serve   the same by way of a server
 """
 USAGE = 2  # exit code
 INTERRUPTED = 130
@@ -58,6 +61,11 @@ def arguments() -> argparse.ArgumentParser:
             "--kill", type=positive, default=0, metavar="N", help="workers to kill on the way"
         )
         demo.add_argument("--alone", action="store_true", help="leave out the comparison")
+        where = demo.add_mutually_exclusive_group()
+        where.add_argument(
+            "--server", metavar="URL", help="use the spaces of this server, as tcp://hub:7667"
+        )
+        where.add_argument("--serve", action="store_true", help="start a server, and use its")
         add_common_options(demo, default=argparse.SUPPRESS)
     return parser
 
@@ -72,14 +80,8 @@ def main() -> int:
     terminal = Terminal(sys.stdout, quiet=options.quiet)
     try:
         remove_left_behind()
-        if options.demo == "password":
-            plan = Plan(
-                options.pairs, options.workers, options.searches, options.seed, options.kill
-            )
-            password.run(plan, terminal, alone=options.alone)
-        else:
-            job = sort.Plan(options.file, options.workers, options.out, options.kill)
-            sort.run(job, terminal, alone=options.alone)
+        with served() if options.serve else nullcontext(options.server) as server:
+            run(options, server, terminal)
     except (sort.BadFileError, WrongResultError, TupeloError) as error:
         return failed(options.demo, str(error))
     except OSError as error:
@@ -87,6 +89,17 @@ def main() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def run(options: argparse.Namespace, server: str | None, terminal: Terminal) -> None:
+    """Run the demo that the options name, in shared memory or in the spaces of a server."""
+    if options.demo == "password":
+        plan = Plan(options.pairs, options.workers, options.searches, options.seed, options.kill)
+        password.run(replace(plan, server=server), terminal, alone=options.alone)
+    else:
+        url = url_of(name_of("sort"), server)
+        job = sort.Plan(options.file, options.workers, options.out, options.kill, url)
+        sort.run(job, terminal, alone=options.alone)
 
 
 def refused(demo: str, error: OSError) -> int:

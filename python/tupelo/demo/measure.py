@@ -33,6 +33,8 @@ class Plan:
     kills: int = 0
     """Workers that are killed with SIGKILL in the middle of a search."""
     name: str = field(default_factory=lambda: name_of("password"))
+    server: str | None = None
+    """The address of the server that has the spaces; None: they are in shared memory."""
 
     def part(self, worker: int) -> range:
         """The indexes of the pairs that a worker holds."""

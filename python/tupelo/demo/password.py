@@ -30,6 +30,7 @@ import tupelo as ts
 from tupelo import like
 from tupelo.demo import database, killing, rivals
 from tupelo.demo.measure import Plan, WrongResultError, latency, measure
+from tupelo.demo.spaces import url_of
 from tupelo.demo.team import PATIENCE_S, Team
 from tupelo.formatting import count, duration
 from tupelo.terminal import Terminal
@@ -208,7 +209,7 @@ class Spaces:
 
 def url(plan: Plan, part: int | None = None) -> str:
     """The space of one part, or the common one."""
-    return f"shm://{plan.name}" if part is None else f"shm://{plan.name}-{part}"
+    return url_of(plan.name if part is None else f"{plan.name}-{part}", plan.server)
 
 
 @contextmanager
@@ -228,6 +229,8 @@ def fresh_spaces(plan: Plan) -> Iterator[tuple[ts.Space, list[ts.Space]]]:
 
 def affordable(plan: Plan, terminal: Terminal) -> Plan:
     """The plan, made smaller if shared memory has no room for it: a container often has 64 MiB."""
+    if plan.server is not None:
+        return plan
     free_bytes = shutil.disk_usage("/dev/shm").free  # noqa: S108
     room_bytes = free_bytes * 9 // 10 - SPACE_BYTES * (plan.workers + 1)
     pairs = min(plan.pairs, database.SIZE_MAX, max(room_bytes // PAIR_BYTES, plan.workers))
