@@ -12,6 +12,8 @@ import os
 import threading
 from queue import Empty, SimpleQueue
 
+from tupelo.threads import system_thread
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +44,7 @@ class _Threads:
                 return
             self._count += 1
         try:
-            threading.Thread(target=self._run, name="tupelo callbacks", daemon=True).start()
+            system_thread(self._run, "tupelo callbacks").start()
         except BaseException:
             with self._lock:
                 self._count -= 1

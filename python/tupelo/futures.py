@@ -20,6 +20,7 @@ from functools import partial
 
 from tupelo import _native
 from tupelo.calling_back import call_elsewhere
+from tupelo.threads import system_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Collector:
             return
         self._is_starting = True
         try:
-            threading.Thread(target=self._run, name="tupelo futures", daemon=True).start()
+            system_thread(self._run, "tupelo futures").start()
         except BaseException:
             self._is_starting = False
             raise

@@ -32,6 +32,7 @@ from tupelo.space import connect
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.serving import Server
+from tupelo.threads import system_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Threads:
         for _ in range(workers):
             server = self._terms.server(self._space)
             name = f"tupelo worker {len(self._servers)}"
-            thread = threading.Thread(target=self._run, args=(server,), name=name, daemon=True)
+            thread = system_thread(self._run, name, (server,))
             with self._lock:
                 if self._is_ending:
                     return
@@ -249,7 +250,7 @@ class Processes:
     def _begin_to_watch(self) -> None:
         with self._lock:  # two threads may ask for the first process at the same time
             if self._watcher is None:
-                watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
+                watcher = system_thread(self._watch, "tupelo crew")
                 watcher.start()
                 self._watcher = watcher  # not before: there may be no more threads to be had
 

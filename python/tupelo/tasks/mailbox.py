@@ -22,6 +22,7 @@ from tupelo.tasks import protocol
 from tupelo.tasks.discarding import withdrawn
 from tupelo.tasks.failures import is_of_value, lost, remote_error, shown_call
 from tupelo.tasks.protocol import Task
+from tupelo.threads import system_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ class Mailbox:
         """Start the thread that takes answers while any are due, unless it runs."""
         with self._lock:
             if self._due and not self._has_thread:
-                threading.Thread(target=self._run, name="tupelo answers", daemon=True).start()
+                system_thread(self._run, "tupelo answers").start()
                 self._has_thread = True  # not before: there may be no more threads to be had
 
     def due(self) -> list[TaskFuture]:

@@ -17,6 +17,8 @@ import sys
 import threading
 from time import monotonic
 
+from tupelo.threads import system_thread
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +43,7 @@ class Timekeeper:
         self._sleeps = False
         self._worker = threading.get_ident()
         self._out = _where_errors_go()
-        threading.Thread(target=self._run, name="tupelo timekeeper", daemon=True).start()
+        system_thread(self._run, "tupelo timekeeper").start()
 
     def __enter__(self) -> Self:
         """Begin a task."""
