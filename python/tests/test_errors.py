@@ -33,6 +33,10 @@ def test_the_tree_drawn_in_the_module_is_the_tree():
         assert all(base in also for base in bases if base not in ("TupeloError", "Exception"))
 
 
+def test_a_step_that_is_too_large_is_beyond_a_limit():
+    assert issubclass(ts.TransactionTooBig, ts.LimitExceeded)  # B2
+
+
 def test_codes_differ():
     codes = [one.code for one in CLASSES]
     assert len(set(codes)) == len(codes)

@@ -19,7 +19,7 @@
     - StorageError
     - DurabilityUnknown
     - LimitExceeded
-    - TransactionTooBig
+    - TransactionTooBig (also a LimitExceeded)
     - TemplateError (also a TypeError)
     - UnknownField (also a TemplateError)
     - NotEncodable (also a TypeError)
@@ -210,8 +210,8 @@ class LimitExceeded(TupeloError):
     code = "TUP-017"
 
 
-class TransactionTooBig(TupeloError):
-    """More than one atomic step can change."""
+class TransactionTooBig(LimitExceeded):
+    """More than one atomic step can change: a limit with a code of its own (rule B2)."""
 
     code = "TUP-018"
 
