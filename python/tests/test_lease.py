@@ -274,3 +274,27 @@ def test_who_keeps_a_lease_of_itself_is_collected_and_its_tuple_stays(space, kep
     gc.collect()
     assert gone() is None
     assert space.count("host", ...) == 1
+
+
+def test_put_if_absent_with_a_lease_elects_one_leader_at_a_time(space, eventually):
+    def stand(number):
+        return space.put_if_absent("leader", number, unless=("leader", int), lease=60)
+
+    lease = stand(1)
+    assert isinstance(lease, ts.Lease)
+    assert lease.expires_in <= 60  # L1
+    assert stand(2) is None  # O8
+    assert space.read_all("leader", int) == [("leader", 1)]
+    lease.cancel()  # L2
+    assert stand(3)
+    assert space.put_if_absent("leader", 4, unless=("leader", 4), lease=0.02)
+    eventually(lambda: space.count("leader", 4) == 0)
+    assert space.put_if_absent("leader", 4, unless=("leader", 4), lease=60)
+
+
+def test_put_if_absent_with_a_delay_puts_what_is_visible_later(space):
+    lease = space.put_if_absent("job", 1, unless=("job", int), after=60, lease=60)
+    assert space.count("job", int) == 0  # L3
+    lease.cancel()
+    assert space.put_if_absent("job", 1, unless=("job", int), lease=None) is True
+    assert space.put_if_absent("job", 1, unless=("job", int)) is False

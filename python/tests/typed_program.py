@@ -27,6 +27,7 @@ def verbs(space: ts.Space) -> None:
     assert_type(space.put_all([("job", 1)]), int)
     assert_type(space.put_all(("job", n) for n in range(3)), int)
     assert_type(space.put_if_absent("job", 1, unless=("job", int)), bool)
+    assert_type(space.put_if_absent("job", 1, lease=3.5), ts.Lease | None)
     assert_type(space.take("job", int), tuple[str, int])
     assert_type(space.read("job", int, timeout=1.5), tuple[str, int])
     assert_type(space.take("job", int, timeout=timedelta(seconds=1)), tuple[str, int])

@@ -234,12 +234,42 @@ class Space(_Verbs):
         atomic: bool = True,
         progress: Callable[[int], object] | None = None,
     ) -> int: ...
+    @overload
     async def put_if_absent(
         self,
         *fields: Any,
         unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: None = None,
+        after: None = None,
         timeout: Seconds | None = None,
     ) -> bool: ...
+    @overload
+    async def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    async def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    async def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> bool | Lease | None: ...
     async def update(
         self,
         *template: Any,

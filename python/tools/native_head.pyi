@@ -387,6 +387,13 @@ class TransactionSpace(_Verbs):
         lease: Seconds | None = None,
         after: Seconds | None = None,
     ) -> int: ...
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+    ) -> bool: ...
     def count(self, *template: Any, **fields: Any) -> int: ...
     def discard(self, *template: Any, limit: int | None = None, **fields: Any) -> int: ...
     def _waiter(self, want: Literal["take", "put"], /, *template: Any) -> Waiter: ...
@@ -485,12 +492,42 @@ class Space(_Verbs):
         atomic: bool = True,
         progress: Callable[[int], object] | None = None,
     ) -> int: ...
+    @overload
     def put_if_absent(
         self,
         *fields: Any,
         unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: None = None,
+        after: None = None,
         timeout: Seconds | None = None,
     ) -> bool: ...
+    @overload
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> bool | Lease | None: ...
     def update(
         self,
         *template: Any,

@@ -288,7 +288,7 @@ impl Error {
                 "another transaction may hold it and wait for what this one held: take in the same order everywhere, or try again".into()
             }
             Self::Aborted { waited_for: None, .. } => {
-                "slow work does not belong inside a transaction: use claim(), or a longer ttl".into()
+                "slow work does not belong inside a transaction: use claim(), or a longer ttl. If another caller was first, begin again".into()
             }
             Self::LeaseExpired { is_held: true, .. } => {
                 "it may be consumed, or come back: renew the lease for a moment, and it will not stay then".into()
@@ -403,7 +403,9 @@ impl From<tupelo_engine::Error> for Error {
                 problem: error.to_string(),
                 hint: Some("call done() or abort() once, and all else before".into()),
             },
-            Engine::Aborted(_) => Self::Aborted { problem: error.to_string(), waited_for: None },
+            Engine::Aborted(_) | Engine::NotAbsent => {
+                Self::Aborted { problem: error.to_string(), waited_for: None }
+            }
             Engine::TransactionEnded { .. } => Self::Misuse {
                 problem: error.to_string(),
                 hint: Some("begin another transaction".into()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tupelo_engine::{Engine, LeaseTerms};
 use tupelo_protocol::{Kept, Term};
-use tupelo_tuple::TupleRef;
+use tupelo_tuple::{TemplateRef, TupleRef};
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -80,7 +80,10 @@ impl Space {
             Some(Err(error)) => {
                 Held::Here(self.put_leased_patiently(tuple, terms, error.into())?)
             }
-            None => Held::There(self.put_leased_remotely(tuple, terms)?),
+            None => match self.put_leased_remotely(tuple, terms, None)? {
+                Some(held) => Held::There(held),
+                None => unreachable!("only a put with `unless` may put nothing"),
+            },
         };
         self.settled(Lease { space: self.clone(), held, length: terms.lease })
     }
@@ -96,6 +99,29 @@ impl Space {
     ) -> Result<tupelo_engine::Lease, Error> {
         let engine = self.engine()?;
         self.unless_full(error, || Ok(engine.put_leased(tuple, terms)?))
+    }
+
+    /// As [`Space::put_leased`], unless something matches `unless`, as for [`Space::put_if_absent`] (rules L1, O8). Returns `None`
+    /// then, and nothing was stored: of any number of racing callers, one has the lease.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`].
+    pub fn put_if_absent_leased<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        unless: &[TemplateRef<'_>],
+        terms: &LeaseTerms,
+    ) -> Result<Option<Lease>, Error> {
+        let tuple = tuple.into();
+        let held = match self.local() {
+            Some(engine) => self
+                .patiently(|| Ok(engine.put_if_absent_leased(tuple, unless, terms)?))?
+                .map(Held::Here),
+            None => self.put_leased_remotely(tuple, terms, Some(unless))?.map(Held::There),
+        };
+        let space = self.clone();
+        self.settled(held.map(|held| Lease { space, held, length: terms.lease }))
     }
 
     /// As [`Space::put_all`], on terms that hold for each of the tuples.

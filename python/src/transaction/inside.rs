@@ -17,7 +17,7 @@ use crate::order;
 use crate::space::Handle;
 use crate::timeout;
 use crate::verbs::bulk::{at_least_and_most, optional_count};
-use crate::verbs::put::{collect, lease_terms, refuse_timeout};
+use crate::verbs::put::{absent, collect, lease_terms, refuse_timeout};
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
 
@@ -125,6 +125,48 @@ impl InsideObject {
         arguments::with_tuples(py, &tuples, self.handle(), |tuples| {
             self.inside().put_all_on(tuples, &terms)?;
             Ok(tuples.len())
+        })
+        .map_err(|failure| self.exception(py, failure))
+    }
+
+    /// Add the tuple of these fields when the transaction commits, unless something matches `unless` (rule O8).
+    ///
+    /// It looks at what the transaction sees, and at what others hold. The commit looks again. Returning False locks nothing.
+    ///
+    /// Args:
+    ///     fields, unless: as for `Space.put_if_absent`. `unless` has no `where=` here.
+    ///     lease, after: as for `put`.
+    ///
+    /// Raises:
+    ///     `Aborted`: the transaction's ttl has passed. At the commit: another caller has put a match, and nothing happened.
+    ///     `NotEncodable`: a field cannot be stored. The transaction goes on.
+    ///     `TypeError`: there is a `timeout=`: room is looked for at commit.
+    ///
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.put_if_absent("owner", 7, unless=("owner", int)), t.put_if_absent("owner", 8, unless=("owner", int))
+    ///     (True, False)
+    #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
+    #[pyo3(
+        signature = (*fields, unless = None, lease = None, after = None, **options),
+        text_signature = "($self, /, *fields, unless=None, lease=None, after=None)"
+    )]
+    fn put_if_absent(
+        &self,
+        fields: &Bound<'_, PyTuple>,
+        unless: Given<'_, '_>,
+        lease: Given<'_, '_>,
+        after: Given<'_, '_>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        refuse_timeout(("put_if_absent", "in a transaction"), options)?;
+        let (py, terms) = (fields.py(), lease_terms(lease, after)?);
+        let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
+        let unless = unless.map(Bound::as_borrowed);
+        let unless = absent(&fields, unless.as_ref())?;
+        arguments::with_template(py, (Source::Tuple, &unless), |unless| {
+            arguments::with_fields(py, (Source::Positional, &fields), self.handle(), |fields| {
+                Ok(self.inside().put_if_absent(fields, unless, &terms)?)
+            })
         })
         .map_err(|failure| self.exception(py, failure))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use tupelo::{Error, LeaseTerms};
 
@@ -130,9 +130,18 @@ fn put_leased<'py>(
         arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
             waiting::with_room(py, space, timeout, || space.put_leased(tuple, terms))
         })?;
-    let fields = PyTuple::new(py, call.fields)?.unbind();
+    lease_object(call, lease, terms)
+}
+
+/// The lease of the tuple that a call has put on `terms`.
+fn lease_object<'py>(
+    call: &Call<'_, 'py>,
+    lease: tupelo::Lease,
+    terms: &LeaseTerms,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    let fields = PyTuple::new(call.py, call.fields)?.unbind();
     let lease = Lease::new(lease, (terms.lease, fields), call.handle_object());
-    Ok(Bound::new(py, lease)?.into_any())
+    Ok(Bound::new(call.py, lease)?.into_any())
 }
 
 /// `put_all(tuples, lease=None, after=None, timeout=None)`
@@ -259,13 +268,14 @@ pub(crate) fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py
     tuples.enumerate().map(item).collect()
 }
 
-/// `put_if_absent(*fields, unless=None, timeout=None)`
+/// `put_if_absent(*fields, unless=None, lease=None, after=None, timeout=None)`
 pub(crate) struct PutIfAbsent;
 
 impl Verb for PutIfAbsent {
     const NAME: &'static CStr = c"put_if_absent";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"put_if_absent($self, /, *fields, unless=None, timeout=None)
+    const DOC: &'static CStr =
+        c"put_if_absent($self, /, *fields, unless=None, lease=None, after=None, timeout=None)
 --
 
 Add the tuple of these fields unless the space has a match of `unless`; one step (rule O8).
@@ -277,10 +287,12 @@ Args:
     fields: the fields, as positional arguments.
     unless: a tuple of patterns, an entry, or a template made by `like`. By default the fields
         themselves.
+    lease: how long the tuple stays, in seconds, as for put.
+    after: the delay until the tuple is visible, in seconds, as for put.
     timeout: longest wait for room, in seconds, as for put.
 
 Returns:
-    Whether the tuple was put.
+    Whether the tuple was put. With lease or after: the Lease, or None if nothing was put.
 
 Raises:
     SpaceFull: there was no room, even after the timeout. Nothing was stored.
@@ -294,22 +306,45 @@ If the call ends early:
 True
 >>> space.put_if_absent(\"leader\", 813, unless=(\"leader\", int))
 False
+>>> lease = space.put_if_absent(\"sweeper\", 812, unless=(\"sweeper\", int), lease=60)
+>>> space.put_if_absent(\"sweeper\", 813, unless=(\"sweeper\", int), lease=60) is None
+True
+>>> lease.cancel()
 ";
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        let [unless, timeout] = call.keywords(["unless", "timeout"])?;
+        let [unless, lease, after, timeout] =
+            call.keywords(["unless", "lease", "after", "timeout"])?;
+        let terms = terms(lease, after)?;
         let timeout = timeout::seconds("timeout", timeout)?;
-        let unless: Vec<Argument<'_, 'py>> = match unless.filter(|unless| !unless.is_none()) {
-            None => call.fields.to_vec(),
-            Some(patterns) => patterns_of("unless", patterns)?,
-        };
+        let unless = absent(call.fields, unless)?;
         let (py, space) = (call.py, call.space());
-        let put = arguments::with_template(py, (Source::Tuple, &unless), |unless| {
-            arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
-                waiting::with_room(py, space, timeout, || space.put_if_absent(tuple, unless))
+        let fields = (Source::Positional, call.fields);
+        arguments::with_template(py, (Source::Tuple, &unless), |unless| {
+            arguments::with_fields(py, fields, call.handle, |tuple| {
+                let Some(terms) = &terms else {
+                    let put = || space.put_if_absent(tuple, unless);
+                    let put = waiting::with_room(py, space, timeout, put)?;
+                    return Ok(PyBool::new(py, put).to_owned().into_any());
+                };
+                let put = || space.put_if_absent_leased(tuple, unless, terms);
+                match waiting::with_room(py, space, timeout, put)? {
+                    Some(lease) => lease_object(call, lease, terms),
+                    None => Ok(call.none()),
+                }
             })
-        })?;
-        Ok(put.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any())
+        })
+    }
+}
+
+/// The patterns of what has to be absent: those in `unless`, or else the `fields` themselves.
+pub(crate) fn absent<'a, 'py>(
+    fields: &[Argument<'a, 'py>],
+    unless: Option<&'a Argument<'a, 'py>>,
+) -> PyResult<Vec<Argument<'a, 'py>>> {
+    match unless.filter(|unless| !unless.is_none()) {
+        None => Ok(fields.to_vec()),
+        Some(patterns) => patterns_of("unless", patterns),
     }
 }
 

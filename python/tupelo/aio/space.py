@@ -320,17 +320,19 @@ class Space:
         return await self._waiting.with_room(put, timeout)
 
     async def put_if_absent(
-        self, *fields: Any, unless: Any = None, timeout: Seconds | None = None, **unknown: Any
-    ) -> bool:
+        self, *fields: Any, unless: Any = None, timeout: Seconds | None = None, **terms: Any
+    ) -> bool | Lease | None:
         """Store a tuple unless something matches; see `tupelo.Space.put_if_absent`.
 
-        It returns whether it did. A task that is cancelled while it waits for room has put nothing.
+        A task that is cancelled while it waits for room has put nothing. The `lease` and `after` in
+        `terms` make a lease of `tupelo.aio`, whose verbs are awaited.
         """
 
-        def put() -> bool:
-            return self._space.put_if_absent(*fields, unless=unless, timeout=0, **unknown)
+        def put() -> Any:
+            return self._space.put_if_absent(*fields, unless=unless, timeout=0, **terms)
 
-        return await self._waiting.with_room(put, timeout)
+        done: bool | _native.Lease | None = await self._waiting.with_room(put, timeout)
+        return Lease(done) if isinstance(done, _native.Lease) else done
 
     async def take(
         self,

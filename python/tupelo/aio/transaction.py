@@ -100,6 +100,10 @@ class TransactionSpace:
         """Store several tuples when the transaction commits, on terms that count from then."""
         return self._inside.put_all(tuples, **terms)
 
+    async def put_if_absent(self, *fields: Any, unless: Any = None, **terms: Any) -> bool:
+        """Store a tuple when the transaction commits, unless something matches."""
+        return self._inside.put_if_absent(*fields, unless=unless, **terms)
+
     async def try_take(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
         """Take a match, or return None at once."""
         return self._inside.try_take(*template, order=order, **fields)

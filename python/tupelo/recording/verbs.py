@@ -184,11 +184,17 @@ def _put_several(call: Call, _: Any) -> None:
         call.put(fields)
 
 
-def _put_unless(call: Call, done: bool) -> None:  # noqa: FBT001 - what the verb returns
-    if done:
+def _put_unless(call: Call, put: object) -> None:
+    if put:
         _put(call, None)
     else:
         _was_there(call)
+
+
+def _put_unless_inside(call: Call, put: object) -> None:
+    """Nobody looks for the match of a refused one: a transaction would lock what it reads."""
+    if put:
+        _put(call, None)
 
 
 def _was_there(call: Call) -> None:
@@ -248,6 +254,7 @@ _TAKEN, _READ = partial(_one, verb="take"), partial(_one, verb="read")
 IN_TRANSACTIONS = (
     Verb("put", _put),
     Verb("put_all", _put_several, prepared=_listed),
+    Verb("put_if_absent", _put_unless_inside),
     Verb("take", _TAKEN, waits=True),
     Verb("read", _READ, waits=True),
     Verb("try_take", _TAKEN),
@@ -263,7 +270,7 @@ IN_TRANSACTIONS = (
 """The verbs of a space as a transaction sees it."""
 
 IN_SPACES = (
-    *IN_TRANSACTIONS,
+    *(verb for verb in IN_TRANSACTIONS if verb.name != "put_if_absent"),
     Verb("put_if_absent", _put_unless),
     Verb("move_to", partial(_transferred, verb="move")),
     Verb("copy_to", partial(_transferred, verb="copy")),

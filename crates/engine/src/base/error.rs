@@ -61,6 +61,9 @@ pub enum Error {
     ClaimForked,
     /// The lease of the transaction has ended (rules X5, X6): everything is as it was before it.
     Aborted(Box<Abortion>),
+    /// Somebody has put a match of what was absent in the transaction ([`crate::Transaction::put_if_absent`]): everything is as it
+    /// was before the transaction.
+    NotAbsent,
     /// The transaction was committed, or aborted.
     TransactionEnded {
         /// Which of the two.
@@ -267,6 +270,9 @@ impl fmt::Display for Error {
                 f.write_str("the claim belongs to the process that this one was forked from")
             }
             Self::Aborted(abortion) => abortion.fmt(f),
+            Self::NotAbsent => f.write_str(
+                "another caller has put a match of what put_if_absent found absent: the transaction was rolled back",
+            ),
             Self::TransactionEnded { committed } => {
                 let how = if *committed { "committed" } else { "aborted" };
                 write!(f, "the transaction was {how} already")

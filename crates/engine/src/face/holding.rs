@@ -78,6 +78,21 @@ impl Engine {
         lease::put_leased(self, tuple, terms)
     }
 
+    /// As [`Engine::put_leased`], unless something matches `unless`, as for [`Engine::put_if_absent`]. Returns `None` then, and
+    /// nothing was stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`].
+    pub fn put_if_absent_leased<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        unless: &[TemplateRef<'_>],
+        terms: &LeaseTerms,
+    ) -> Result<Option<Lease>, Error> {
+        lease::put_if_absent_leased(self, tuple, unless, terms)
+    }
+
     /// Lets the tuple stay for `length` from now, or from when it is visible; `None`: for ever (rule L2).
     ///
     /// # Errors

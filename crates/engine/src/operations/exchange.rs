@@ -40,6 +40,15 @@ pub(crate) fn put_if_absent<'f>(
 ) -> Result<bool, Error> {
     let incoming = put::incoming(store, tuple.into())?;
     let shape = registry::shape(store, &incoming.kinds)?;
+    Ok(store_if_absent(store, (&incoming, shape), unless)?.is_some())
+}
+
+/// Stores a tuple that was looked at, unless something matches `unless`. Returns where it is.
+pub(crate) fn store_if_absent(
+    store: &Store,
+    (incoming, shape): (&Incoming<'_>, u32),
+    unless: &[TemplateRef<'_>],
+) -> Result<Option<u32>, Error> {
     let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
     let stored = full::making_room(store, wanted, || {
         with_targets(store, (unless, Purpose::Read), shape, |section, (targets, places)| {
@@ -47,12 +56,12 @@ pub(crate) fn put_if_absent<'f>(
                 return Ok(None);
             }
             quota::require_places(store, places, 1)?;
-            store_here(store, section, &incoming, shape).map(Some)
+            store_here(store, section, incoming, shape).map(Some)
         })
     })?;
-    let Some(delivery) = stored else { return Ok(false) };
+    let Some((delivery, reference)) = stored else { return Ok(None) };
     delivery.wake(store);
-    Ok(true)
+    Ok(Some(reference))
 }
 
 /// As [`crate::Engine::try_swap`] says.
@@ -115,7 +124,7 @@ fn swap_seen(
         let mut wakes =
             deliver::publish_removal(store, section, partition, taken, target.kinds.as_slice())?;
         // Frees last: a block that this section frees must not be filled in it again.
-        wakes.join(store_here(store, section, incoming, shape)?);
+        wakes.join(store_here(store, section, incoming, shape)?.0);
         step::begin(section)?;
         section.focus(partition.scope());
         let record = record::at(section.view(), reference);
@@ -129,10 +138,10 @@ fn store_here<'m>(
     section: &mut Section<'m>,
     incoming: &Incoming<'_>,
     shape: u32,
-) -> Result<Delivery, Error> {
+) -> Result<(Delivery, u32), Error> {
     step::begin(section)?;
     section.focus(partition::scope_of(shape));
-    Ok(put::store_tuple(store, section, incoming, shape)?.0)
+    put::store_tuple(store, section, incoming, shape)
 }
 
 /// Runs `operation`, which puts a tuple, while the partitions that `template` concerns, and that of `shape`, are locked.

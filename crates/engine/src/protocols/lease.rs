@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::{Field, Kind, TupleRef};
+use tupelo_tuple::{Field, Kind, TemplateRef, TupleRef};
 
 use crate::base::clock;
 use crate::base::error::Error;
 use crate::base::terms::LeaseTerms;
 use crate::index::{links, queue};
 use crate::journal;
+use crate::operations::exchange;
 use crate::operations::put::{self, milliseconds};
 use crate::protocols::claim::{self, dead};
 use crate::recovery::{enter, provide, sweep};
@@ -59,6 +60,22 @@ fn put_on_terms(
     let shape = registry::shape(store, &incoming.kinds)?;
     let reference = put::put_at(store, incoming, shape)?;
     Ok(Lease { scope: partition::scope_of(shape), reference, number: numbered.number })
+}
+
+/// As [`crate::Engine::put_if_absent_leased`] says.
+pub(crate) fn put_if_absent_leased<'f>(
+    store: &Store,
+    tuple: impl Into<TupleRef<'f>>,
+    unless: &[TemplateRef<'_>],
+    terms: &LeaseTerms,
+) -> Result<Option<Lease>, Error> {
+    let mut incoming = put::incoming(store, tuple.into())?;
+    let numbered = numbered(store, terms);
+    incoming.terms = Some(numbered);
+    let shape = registry::shape(store, &incoming.kinds)?;
+    let stored = exchange::store_if_absent(store, (&incoming, shape), unless)?;
+    let scope = partition::scope_of(shape);
+    Ok(stored.map(|reference| Lease { scope, reference, number: numbered.number }))
 }
 
 /// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if

@@ -3,13 +3,14 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::shared::{
     BYTES, INT, STR, contents, either, int, kill_everywhere, learn, one_of, put, read, region,
     space, take, text,
 };
 use tupelo_crashtest::{Experiment, Script, shared_words, thorough};
-use tupelo_engine::{Engine, Order};
+use tupelo_engine::{Engine, LeaseTerms, Order};
 use tupelo_tuple::{Class, Field, Form, Named, TemplateRef, TupleRef, TupleView};
 
 /// Fewer steps than it takes to split a bucket of which little moves, and more than one put differs from the next.
@@ -380,6 +381,19 @@ fn a_put_if_absent_happens_or_not() {
         let template = [STR, INT];
         let unless = [TemplateRef::new(&template)];
         assert!(engine.put_if_absent(&[Field::Str("a"), Field::Int(1)], &unless).unwrap());
+    };
+    either(&engine, script, &["a,1"]);
+}
+
+#[test]
+fn a_put_if_absent_with_a_lease_happens_or_not() {
+    let engine = space(8 << 20);
+    let script = |engine: &Arc<Engine>| {
+        let template = [STR, INT];
+        let unless = [TemplateRef::new(&template)];
+        let hour = LeaseTerms { lease: Some(Duration::from_secs(3_600)), after: None };
+        let tuple = [Field::Str("a"), Field::Int(1)];
+        assert!(engine.put_if_absent_leased(&tuple, &unless, &hour).unwrap().is_some());
     };
     either(&engine, script, &["a,1"]);
 }

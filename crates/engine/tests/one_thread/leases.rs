@@ -238,3 +238,26 @@ fn a_full_space_has_room_again_when_leases_have_ended_b1() {
     assert_eq!(count(&engine), 1);
     sound(&engine);
 }
+
+#[test]
+fn a_put_unless_something_matches_may_have_a_lease_l1_o8() {
+    let engine = engine(16 << 20);
+    let (any, large) = (any_job(), vec![7; 100_000]);
+    let unless = [TemplateRef::new(&any)];
+    let put =
+        |tuple: &[Field<'_>]| engine.put_if_absent_leased(tuple, &unless, &lease(HOUR_MS)).unwrap();
+    let first = put(&job(1)).unwrap();
+    assert_eq!(put(&job(2)), None);
+    assert_eq!((count(&engine), leased(&engine)), (1, 1));
+    sound(&engine);
+    engine.renew(&first, Some(Duration::from_secs(1))).unwrap();
+    engine.cancel(&first).unwrap();
+    let bytes = put(&[Field::Int(1), Field::Bytes(&large)]).unwrap();
+    sound(&engine);
+    engine.cancel(&bytes).unwrap();
+    assert!(engine.put_if_absent_leased(&job(3), &unless, &lease(3)).unwrap().is_some());
+    let_it_end();
+    assert!(engine.put_if_absent_leased(&job(4), &unless, &lease(HOUR_MS)).unwrap().is_some());
+    assert_eq!(try_take(&engine, &any_job()), Some(4));
+    sound(&engine);
+}

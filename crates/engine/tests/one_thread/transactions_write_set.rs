@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::support::transactions::{begin, contents, jobs, read, take, take_in};
 use crate::support::{any, any_job, job, number, this_job, try_take};
-use tupelo_engine::{Error, Order, Transaction, Want};
+use tupelo_engine::{Error, LeaseTerms, Order, Transaction, Want};
 use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef, TupleView};
 
 /// A visitor for which no tuple is right.
@@ -128,4 +128,27 @@ fn a_few_of_its_own_of_several_shapes_are_put_as_they_were_x2() {
     assert_eq!(contents(&engine), []);
     assert_eq!(engine.count(&[TemplateRef::new(&[any(Kind::Int)])]).unwrap(), 9);
     assert_eq!(engine.count(&[TemplateRef::new(&[])]).unwrap(), 0);
+}
+
+#[test]
+fn what_is_put_for_want_of_a_match_is_put_if_there_is_none_at_the_commit_o8() {
+    let engine = jobs([1]);
+    let (any, terms) = (any_job(), LeaseTerms::default());
+    let unless = [TemplateRef::new(&any)];
+    let mut transaction = begin(&engine);
+    assert!(!transaction.put_if_absent(0, &job(2), &unless, &terms).unwrap());
+    assert_eq!(take(&mut transaction, &any), Some(1));
+    assert!(transaction.put_if_absent(0, &job(2), &unless, &terms).unwrap());
+    assert!(!transaction.put_if_absent(0, &job(3), &unless, &terms).unwrap());
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), [2]);
+
+    let mut transaction = begin(&engine);
+    assert_eq!(take(&mut transaction, &any), Some(2));
+    assert!(transaction.put_if_absent(0, &job(3), &unless, &terms).unwrap());
+    engine.put(&job(4)).unwrap();
+    assert!(matches!(transaction.commit(), Err(Error::NotAbsent)));
+    assert!(matches!(transaction.commit(), Err(Error::TransactionEnded { committed: false })));
+    assert_eq!(contents(&engine), [2, 4]);
+    engine.check().unwrap();
 }

@@ -77,8 +77,8 @@ impl Operation<'_> {
     pub(crate) const fn items(&self) -> usize {
         match self {
             Self::Find { .. } | Self::Claim { .. } => 5,
-            Self::Put { .. } | Self::Subscribe { .. } => 4,
-            Self::PutLeased { .. } | Self::Settle(_) | Self::Transfer { .. } => 3,
+            Self::Put { .. } | Self::PutLeased { .. } | Self::Subscribe { .. } => 4,
+            Self::Settle(_) | Self::Transfer { .. } => 3,
             Self::Swap { .. } | Self::Watch { .. } | Self::Begin { .. } | Self::Term(_) => 2,
             Self::Count { .. }
             | Self::Present { .. }
@@ -95,11 +95,10 @@ impl Operation<'_> {
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
-            Self::Put { tuples, terms, unless } => {
-                write_put(out, tuples, terms);
-                optional(out, unless.as_ref(), |out, unless| out.extend(unless.0));
+            Self::Put { tuples, terms, unless }
+            | Self::PutLeased { tuple: tuples, terms, unless } => {
+                write_put(out, tuples, terms, unless.as_ref());
             }
-            Self::PutLeased { tuple, terms } => write_put(out, tuple, terms),
             Self::Find { action, order, amount, waits, template } => {
                 number(out, *action as u64);
                 write_order(out, *order)?;
@@ -162,12 +161,12 @@ impl<'a> Operation<'a> {
     ) -> Result<Option<Self>, DecodeError> {
         let operation = match (kind, items) {
             (kind::PUT, 4) => {
-                let (tuples, terms) = read_put(reader)?;
-                Self::Put { tuples, terms, unless: read_optional(reader, TemplateBytes::read)? }
+                let (tuples, terms, unless) = read_put(reader)?;
+                Self::Put { tuples, terms, unless }
             }
-            (kind::PUT_LEASED, 3) => {
-                let (tuple, terms) = read_put(reader)?;
-                Self::PutLeased { tuple, terms }
+            (kind::PUT_LEASED, 4) => {
+                let (tuple, terms, unless) = read_put(reader)?;
+                Self::PutLeased { tuple, terms, unless }
             }
             (kind::FIND, 5) => Self::Find {
                 action: read_action(reader)?,
@@ -225,15 +224,25 @@ impl<'a> Operation<'a> {
     }
 }
 
-fn write_put(out: &mut Vec<u8>, tuples: &Tuples<'_>, terms: &PutTerms) {
+fn write_put(
+    out: &mut Vec<u8>,
+    tuples: &Tuples<'_>,
+    terms: &PutTerms,
+    unless: Option<&TemplateBytes<'_>>,
+) {
     out.extend(tuples.0);
     optional(out, terms.lease, time);
     optional(out, terms.after, time);
+    optional(out, unless, |out, unless| out.extend(unless.0));
 }
 
-fn read_put<'a>(reader: &mut Reader<'a>) -> Result<(Tuples<'a>, PutTerms), DecodeError> {
+/// The tuples of a put, their terms, and `unless`.
+type Put<'a> = (Tuples<'a>, PutTerms, Option<TemplateBytes<'a>>);
+
+fn read_put<'a>(reader: &mut Reader<'a>) -> Result<Put<'a>, DecodeError> {
     let tuples = Tuples::read(reader)?;
     let lease = read_optional(reader, read_time)?;
     let after = read_optional(reader, read_time)?;
-    Ok((tuples, PutTerms { lease, after }))
+    let unless = read_optional(reader, TemplateBytes::read)?;
+    Ok((tuples, PutTerms { lease, after }, unless))
 }

@@ -25,12 +25,14 @@ pub enum Operation<'a> {
         /// Store nothing if there is a match of this.
         unless: Option<TemplateBytes<'a>>,
     },
-    /// Stores one tuple, and leaves its lease open (rules L1 to L3). Answered by a count.
+    /// Stores one tuple, and leaves its lease open (rules L1 to L3). Answered by a count; by nothing if something matches `unless`.
     PutLeased {
         /// What is stored.
         tuple: Tuples<'a>,
         /// When it appears and disappears.
         terms: PutTerms,
+        /// Store nothing if there is a match of this (O8).
+        unless: Option<TemplateBytes<'a>>,
     },
     /// Takes or reads matches (rules O3, O4, O6). Answered by tuples.
     Find {
@@ -314,7 +316,9 @@ impl Operation<'_> {
     /// What people call it.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Put { unless: Some(_), .. } => "put_if_absent",
+            Self::Put { unless: Some(_), .. } | Self::PutLeased { unless: Some(_), .. } => {
+                "put_if_absent"
+            }
             Self::Put { .. } | Self::PutLeased { .. } => "put",
             Self::Find { action: Action::Take, .. } => "take",
             Self::Find { action: Action::Read, .. } => "read",

@@ -137,6 +137,7 @@ fn operation<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Optio
         "put_leased" => Operation::PutLeased {
             tuple: encodings.tuples(),
             terms: PutTerms { lease: nanoseconds("lease_ns"), after: nanoseconds("after_ns") },
+            unless: (!encodings.template.is_empty()).then_some(template),
         },
         "claim" => Operation::Claim {
             order: order(text(frame, "order")),

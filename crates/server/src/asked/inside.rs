@@ -95,6 +95,12 @@ pub(super) fn perform(
 fn counted(open: &Open, inside: Inside<'_>, operation: &Operation<'_>) -> Result<u64, Fault> {
     Ok(match *operation {
         Operation::Put { tuples, terms, unless: None } => put(open, inside, (tuples, terms))?,
+        Operation::Put { tuples, terms, unless: Some(unless) } => {
+            let unless = unless.decode()?;
+            let put =
+                |unless: &[TemplateRef<'_>]| put_if_absent(open, inside, (tuples, terms), unless);
+            unless.with_refs(put).map_err(Error::from)??
+        }
         Operation::Check { tuples } => {
             let tuples = tuples.decode()?;
             tuples.iter().try_for_each(|tuple| inside.check(tuple.as_ref()))?;
@@ -144,6 +150,23 @@ fn put(
     let PutTerms { lease, after } = terms;
     inside.put_all_on(&refs, &LeaseTerms { lease, after })?;
     Ok(refs.len() as u64)
+}
+
+/// As [`put`], of one tuple, unless something matches `unless`.
+fn put_if_absent(
+    open: &Open,
+    inside: Inside<'_>,
+    (tuples, terms): (Tuples<'_>, PutTerms),
+    unless: &[TemplateRef<'_>],
+) -> Result<u64, Fault> {
+    let bytes = tuples.as_bytes().len();
+    let tuples = tuples.decode()?;
+    let [tuple] = &tuples[..] else {
+        return Err(Fault::protocol("a put with `unless` is for one tuple"));
+    };
+    open.puts.add(bytes)?;
+    let PutTerms { lease, after } = terms;
+    Ok(inside.put_if_absent(tuple.as_ref(), unless, &LeaseTerms { lease, after })?.into())
 }
 
 /// Takes or reads the matches of one moment; `None` if there are too few.

@@ -1,17 +1,28 @@
 //! Leases of single tuples (rules L1 to L3).
 
-use tupelo::{Lease, LeaseTerms, Space};
-use tupelo_protocol::{Fault, Operation, PutTerms, Term, Tuples};
+use tupelo::{Lease, LeaseTerms, Space, TemplateRef};
+use tupelo_protocol::{Fault, Operation, PutTerms, TemplateBytes, Term, Tuples};
 
-use super::not_for;
+use super::{not_for, with_template};
 use crate::answers::Answer;
 
-/// Puts one tuple on terms.
-pub(super) fn put(space: &Space, tuple: Tuples<'_>, terms: PutTerms) -> Result<Lease, Fault> {
+/// Puts one tuple on terms, unless something matches `unless`.
+pub(super) fn put(
+    space: &Space,
+    tuple: Tuples<'_>,
+    terms: PutTerms,
+    unless: Option<TemplateBytes<'_>>,
+) -> Result<Option<Lease>, Fault> {
     let tuple = tuple.decode()?;
     let [tuple] = &tuple[..] else { return Err(Fault::protocol("a lease is of one tuple")) };
     let PutTerms { lease, after } = terms;
-    Ok(space.put_leased(tuple.as_ref(), &LeaseTerms { lease, after })?)
+    let terms = LeaseTerms { lease, after };
+    let Some(unless) = unless else {
+        return Ok(Some(space.put_leased(tuple.as_ref(), &terms)?));
+    };
+    let put =
+        |unless: &[TemplateRef<'_>]| space.put_if_absent_leased(tuple.as_ref(), unless, &terms);
+    with_template(unless, put)
 }
 
 /// Does an operation on a lease.

@@ -213,7 +213,12 @@ fn wait_or_keep(
                 claims::claim(session, hosted, id, (order, waits, &terms), template)
             });
         }
-        Operation::PutLeased { tuple, terms } => Kept::Lease(leases::put(space, tuple, terms)?),
+        Operation::PutLeased { tuple, terms, unless } => {
+            match leases::put(space, tuple, terms, unless)? {
+                Some(lease) => Kept::Lease(lease),
+                None => return Ok(Some(Answer::Nothing)),
+            }
+        }
         Operation::Begin { others, ttl } => inside::begin(session, hosted, &others, ttl)?,
         Operation::Subscribe { template, kinds, events_max, bytes_max } => {
             let terms = events::terms(kinds, events_max, bytes_max)?;

@@ -19,7 +19,9 @@ impl Narrowed<'_> {
         };
         let mut operation = self.operation;
         match &mut operation {
-            Operation::Put { unless, .. } => *unless = Some(narrowed),
+            Operation::Put { unless, .. } | Operation::PutLeased { unless, .. } => {
+                *unless = Some(narrowed);
+            }
             Operation::Find { template, .. }
             | Operation::Swap { template, .. }
             | Operation::Count { template }
@@ -32,8 +34,7 @@ impl Narrowed<'_> {
             | Operation::Scan { template }
             | Operation::Transfer { template, .. }
             | Operation::Explain { template } => *template = narrowed,
-            Operation::PutLeased { .. }
-            | Operation::Room
+            Operation::Room
             | Operation::Begin { .. }
             | Operation::Stat
             | Operation::Blocked
@@ -63,14 +64,15 @@ impl Principal {
     ) -> Result<Narrowed<'a>, Fault> {
         let template = match operation {
             _ if matches!(self, Self::Anybody) => None,
-            Operation::Put { tuples, unless, .. } => {
+            Operation::Put { tuples, unless, .. }
+            | Operation::PutLeased { tuple: tuples, unless, .. } => {
                 self.require_puts(space, tuples)?;
                 match unless {
                     Some(unless) => self.narrowed((Right::Read, "read"), space, unless)?,
                     None => None,
                 }
             }
-            Operation::PutLeased { tuple: tuples, .. } | Operation::Check { tuples } => {
+            Operation::Check { tuples } => {
                 self.require_puts(space, tuples)?;
                 None
             }
@@ -306,7 +308,7 @@ mod tests {
         }
         let (tuple, terms) = (Tuples::of_encoding(&put), PutTerms::default());
         for operation in [
-            Operation::PutLeased { tuple, terms },
+            Operation::PutLeased { tuple, terms, unless: None },
             Operation::Check { tuples: tuple },
             Operation::Room,
         ] {

@@ -298,8 +298,11 @@ fn a_put_in_the_turn_of_a_place_in_line_goes_where_that_is_b1() {
     assert_eq!(refusal(&mut raw), "TUP-023");
     assert_eq!(beside(&served).count(&[template!["job", Kind::Int]]), Ok(1));
     let two = Tuples::encode([(&fields!["a"]).into(), (&fields!["b"]).into()].into_iter()).unwrap();
-    let leased =
-        Operation::PutLeased { tuple: Tuples::of_encoding(&two), terms: PutTerms::default() };
+    let leased = Operation::PutLeased {
+        tuple: Tuples::of_encoding(&two),
+        terms: PutTerms::default(),
+        unless: None,
+    };
     ask(&mut raw, 13, Target::Space(space), leased);
     assert_eq!(refusal(&mut raw), "TUP-023");
 }

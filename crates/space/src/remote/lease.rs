@@ -5,30 +5,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tupelo_engine::LeaseTerms;
-use tupelo_protocol::{Fault, Found, Kept, Operation, Term, Tuples};
-use tupelo_tuple::TupleRef;
+use tupelo_protocol::{Fault, Found, Kept, Operation, TemplateBytes, Term, Tuples};
+use tupelo_tuple::{TemplateRef, TupleRef};
 
 use super::{Ask, encoded, not_due, put_terms};
 use crate::connect::Space;
 use crate::error::Error;
 
 impl Space {
-    /// As [`Space::put_leased`].
+    /// As [`Space::put_leased`], and as [`Space::put_if_absent_leased`].
     #[cold]
     #[inline(never)]
     pub(crate) fn put_leased_remotely(
         &self,
         tuple: TupleRef<'_>,
         terms: &LeaseTerms,
-    ) -> Result<Arc<dyn Kept>, Error> {
+        unless: Option<&[TemplateRef<'_>]>,
+    ) -> Result<Option<Arc<dyn Kept>>, Error> {
         let tuple = encoded(std::iter::once(tuple))?;
-        let tuple = Tuples::of_encoding(&tuple);
-        let put = Operation::PutLeased { tuple, terms: put_terms(terms) };
+        let unless = unless.map(TemplateBytes::encode).transpose()?;
+        let put = Operation::PutLeased {
+            tuple: Tuples::of_encoding(&tuple),
+            terms: put_terms(terms),
+            unless: unless.as_deref().map(TemplateBytes::of_encoding),
+        };
         self.patiently(|| {
             let (found, kept) = self.remote()?.open(&put, &mut |_| ControlFlow::Break(()))?;
-            match kept {
-                Some(kept) => Ok(kept.into()),
-                None => Err(not_due(&put, "a lease", found)),
+            match (kept, found) {
+                (Some(kept), _) => Ok(Some(kept.into())),
+                (None, Found::Nothing) if unless.is_some() => Ok(None),
+                (None, found) => Err(not_due(&put, "a lease", found)),
             }
         })
     }

@@ -130,6 +130,21 @@ impl RemoteInside<'_> {
         self.count_of(&Operation::Put { tuples, terms, unless: None }).map(drop)
     }
 
+    pub(crate) fn put_if_absent(
+        &self,
+        tuple: TupleRef<'_>,
+        unless: &[TemplateRef<'_>],
+        terms: &LeaseTerms,
+    ) -> Result<bool, Error> {
+        let (tuple, unless) = (encoded(std::iter::once(tuple))?, TemplateBytes::encode(unless)?);
+        let put = Operation::Put {
+            tuples: Tuples::of_encoding(&tuple),
+            terms: put_terms(terms),
+            unless: Some(TemplateBytes::of_encoding(&unless)),
+        };
+        Ok(self.count_of(&put)? > 0)
+    }
+
     pub(crate) fn check(&self, tuple: TupleRef<'_>) -> Result<(), Error> {
         let tuples = encoded(std::iter::once(tuple))?;
         self.count_of(&Operation::Check { tuples: Tuples::of_encoding(&tuples) }).map(drop)

@@ -103,6 +103,29 @@ impl<'t> Inside<'t> {
         self.either(all, |inside| inside.put_all(tuples, terms))
     }
 
+    /// As [`Inside::put_on`], unless something matches `unless`: in the transaction's view, or held by others (rules O8, O9). Returns
+    /// whether it did. If something matches at commit, the commit is [`Error::Aborted`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::put`]. [`Error::Unsupported`] for an `unless` with a condition over the whole tuple (M9).
+    pub fn put_if_absent<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        unless: &[TemplateRef<'_>],
+        terms: &LeaseTerms,
+    ) -> Result<bool, Error> {
+        if unless.iter().any(|one| one.condition.is_some()) {
+            return Err(Error::Unsupported {
+                problem: "put_if_absent in a transaction does not take a condition (where=)".into(),
+                hint: "write it as patterns of the fields, as in unless=(\"job\", F > 7)".into(),
+            });
+        }
+        let tuple = tuple.into();
+        let here = |call: &mut Call<'_>| call.put_if_absent(self.at, tuple, unless, terms);
+        self.either(here, |inside| inside.put_if_absent(tuple, unless, terms))
+    }
+
     /// Checks a tuple that is to be put: for a caller that changes something else first.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::recovery::quota::{self, Places};
 use crate::recovery::{enter, fit, sweep};
 use crate::store::incoming::Incoming;
 use crate::store::partition::{self, HELD, Partition};
-use crate::store::{Store, record, step};
+use crate::store::{Store, record, registry, step};
 use crate::time::list::{List, Place};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::timer_leader;
@@ -37,8 +37,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::Aborted`] if the lease has ended: nothing happened. As [`crate::Engine::put_all`], for any of the spaces:
-    /// nothing happened yet, and the transaction is open.
+    /// [`Error::Aborted`] if the lease has ended, and [`Error::NotAbsent`] if somebody else has put what was absent: nothing
+    /// happened. As [`crate::Engine::put_all`], for any of the spaces: nothing happened yet, and the transaction is open.
     pub fn commit(&mut self) -> Result<(), Error> {
         // Whether its lease has ended is asked when all is locked.
         self.require_own_and_open()?;
@@ -49,6 +49,11 @@ impl Transaction {
         let is_done = match done {
             // It is told before the locks are taken: by then there may be nothing any more to be committed.
             Err(Error::LimitExceeded { .. }) if clock::is_past(self.term.end_ms) => false,
+            Err(Error::NotAbsent) => {
+                self.state = State::Aborted;
+                self.release()?;
+                return Err(Error::NotAbsent);
+            }
             done => done?,
         };
         if !is_done {
@@ -211,9 +216,44 @@ impl<'a> Change<'a> {
 
     /// Locks all that it touches, if nothing else is to be locked. Returns the places for what it puts, too.
     fn enter(&self) -> Result<(Section<'a>, Places), Error> {
+        self.with_shapes_to_lock(|shapes| self.enter_shapes(shapes))
+    }
+
+    /// As [`Change::enter`], with whatever else it may need.
+    fn enter_entirely(&self) -> Result<(Section<'a>, Places), Error> {
+        let engine: &'a Store = &self.part.engine;
+        self.with_shapes_to_lock(|shapes| {
+            if self.incoming.is_empty() {
+                return Ok((transfer::lock_entirely(engine, shapes)?, None));
+            }
+            transfer::lock_entirely_to_put(engine, shapes)
+        })
+    }
+
+    /// Gives `lock` what it touches, and what matches of what has to be absent may be in, of which none has come meanwhile.
+    fn with_shapes_to_lock<R>(
+        &self,
+        lock: impl Fn(&[u32]) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        if self.part.absent.is_none() {
+            return lock(&self.shapes);
+        }
+        let count = || registry::count(&self.part.engine.memory.view());
+        loop {
+            let known = count();
+            let mut shapes = self.shapes.clone();
+            self.part.add_shapes_of_absent(&mut shapes);
+            let locked = lock(&shapes)?;
+            if count() == known {
+                return Ok(locked);
+            }
+        }
+    }
+
+    fn enter_shapes(&self, shapes: &[u32]) -> Result<(Section<'a>, Places), Error> {
         let engine: &'a Store = &self.part.engine;
         let puts = !self.incoming.is_empty();
-        if let [alone] = self.shapes[..] {
+        if let [alone] = shapes[..] {
             let scope = partition::scope_of(alone);
             return if puts {
                 quota::enter_to_put(engine, scope)
@@ -221,7 +261,7 @@ impl<'a> Change<'a> {
                 Ok((enter::enter(engine, scope)?, None))
             };
         }
-        let shapes = self.shapes.iter().copied();
+        let shapes = shapes.iter().copied();
         let locked = if puts {
             targets::lock_all_to_put(engine, shapes)?
         } else {
@@ -231,15 +271,6 @@ impl<'a> Change<'a> {
             Some(locked) => Ok(locked),
             None => unreachable!("a part that is not idle touches a shape"),
         }
-    }
-
-    /// As [`Change::enter`], with whatever else it may need.
-    fn enter_entirely(&self) -> Result<(Section<'a>, Places), Error> {
-        let engine: &'a Store = &self.part.engine;
-        if self.incoming.is_empty() {
-            return Ok((transfer::lock_entirely(engine, &self.shapes)?, None));
-        }
-        transfer::lock_entirely_to_put(engine, &self.shapes)
     }
 
     /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
@@ -262,6 +293,9 @@ impl<'a> Change<'a> {
             settle::end_hold(engine, section, partition, (record, List::Enlisted))?;
             section.add(partition.page(), HELD, -1);
             wakes.join(settle::publish_end(engine, section, partition, record)?);
+        }
+        if !self.part.is_absent(section) {
+            return Err(Error::NotAbsent);
         }
         // The places of what goes are free for what follows.
         quota::require_places(

@@ -6,6 +6,7 @@
 //! back by themselves. Nothing is locked while the caller computes. A commit locks every partition concerned, checks that
 //! all tuples are still held, and changes everything in one step ([`commit`]).
 
+mod absent;
 mod commit;
 mod finish;
 pub(crate) mod hold;

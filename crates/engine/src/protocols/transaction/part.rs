@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tupelo_tuple::{TemplateRef, TupleRef};
+use tupelo_tuple::{Template, TemplateRef, TupleRef};
 
 use crate::Engine;
 use crate::base::error::Error;
@@ -28,12 +28,14 @@ pub(super) struct Part {
     pub(super) locks: Locks,
     /// What it is going to put.
     pub(super) writes: WriteSet,
+    /// What nothing may match when it commits: what it has put for want of a match.
+    pub(super) absent: Option<Template>,
 }
 
 impl Part {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
         let writes = WriteSet::new(engine.seed);
-        Self { engine, holds: Few::new(), locks: Locks::default(), writes }
+        Self { engine, holds: Few::new(), locks: Locks::default(), writes, absent: None }
     }
 
     pub(super) fn takes(&self) -> usize {
@@ -72,6 +74,7 @@ impl Part {
     /// shape comes first, so that it goes to whoever waits (rule T2).
     pub(super) fn release(&mut self) -> Result<(), Error> {
         self.writes = WriteSet::new(self.engine.seed);
+        self.absent = None;
         let holds = std::mem::take(&mut self.holds);
         let locks = std::mem::take(&mut self.locks);
         let held = holds.iter().map(|hold| (hold.age(), (List::Enlisted, hold.place)));

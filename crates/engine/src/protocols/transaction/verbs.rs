@@ -45,6 +45,30 @@ impl Transaction {
         Ok(())
     }
 
+    /// As [`Transaction::put_on`], unless something matches `unless` that the transaction sees, or that others hold (rules O8,
+    /// O9). Returns whether it did. If something matches when it commits, it comes to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::put`]; [`Error::LimitExceeded`] for too many such templates.
+    pub fn put_if_absent<'f>(
+        &mut self,
+        at: usize,
+        tuple: impl Into<TupleRef<'f>>,
+        unless: &[TemplateRef<'_>],
+        terms: &LeaseTerms,
+    ) -> Result<bool, Error> {
+        self.require_open()?;
+        let part = &mut self.parts[at];
+        let incoming = put::incoming(&part.engine, tuple.into())?;
+        if !part.writes.matches(unless).is_empty() || part.is_present(unless)? {
+            return Ok(false);
+        }
+        part.require_absent(unless)?;
+        part.writes.put(&incoming, terms);
+        Ok(true)
+    }
+
     /// Checks a tuple that is to be put into space number `at`.
     ///
     /// # Errors
