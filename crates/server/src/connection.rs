@@ -168,15 +168,8 @@ impl Connection {
                 }
             }
             // Also what was answered before a frame that makes no sense.
-            let bytes = session.outbox.take();
-            if !bytes.is_empty() {
-                // What the disk may lose yet, nobody is told of.
-                if let Err(fault) = self.shared.spaces.settled().await {
-                    return End::Fault(fault);
-                }
-                if let Err(end) = self.write(bytes).await {
-                    return end;
-                }
+            if let Err(end) = self.write_answers(session).await {
+                return end;
             }
             if let Err(fault) = served {
                 return End::Fault(fault);
@@ -203,6 +196,16 @@ impl Connection {
                 return end;
             }
         }
+    }
+
+    /// Writes the answers of a session. A client is told of nothing that the disk may lose.
+    async fn write_answers(&mut self, session: &Session) -> Result<(), End> {
+        let bytes = session.outbox.take();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.shared.spaces.settled().await.map_err(End::Fault)?;
+        self.write(bytes).await
     }
 
     /// Does what the frames that have come ask for.
