@@ -1599,6 +1599,30 @@ class TransactionSpace(_Verbs):
             ...     t.put_all(("job", n) for n in range(3))
             3
         """
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+    ) -> bool:
+        r"""Add the tuple of these fields when the transaction commits, unless something matches `unless` (rule O8).
+
+        It looks at what the transaction sees, and at what others hold. The commit looks again. Returning False locks nothing.
+
+        Args:
+            fields, unless: as for `Space.put_if_absent`. `unless` has no `where=` here.
+            lease, after: as for `put`.
+
+        Raises:
+            `Aborted`: the transaction's ttl has passed. At the commit: another caller has put a match, and nothing happened.
+            `NotEncodable`: a field cannot be stored. The transaction goes on.
+            `TypeError`: there is a `timeout=`: room is looked for at commit.
+
+            >>> with space.transaction() as t:
+            ...     t.put_if_absent("owner", 7, unless=("owner", int)), t.put_if_absent("owner", 8, unless=("owner", int))
+            (True, False)
+        """
     def count(self, *template: Any, **fields: Any) -> int:
         r"""Count the matches of one moment. Locks nothing: others may change the number.
 
@@ -1834,10 +1858,13 @@ class Space(_Verbs):
         >>> space.count("square", int)
         20000
         """
+    @overload
     def put_if_absent(
         self,
         *fields: Any,
         unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: None = None,
+        after: None = None,
         timeout: Seconds | None = None,
     ) -> bool:
         r"""Add the tuple of these fields unless the space has a match of `unless`; one step (rule O8).
@@ -1849,10 +1876,12 @@ class Space(_Verbs):
             fields: the fields, as positional arguments.
             unless: a tuple of patterns, an entry, or a template made by `like`. By default the fields
                 themselves.
+            lease: how long the tuple stays, in seconds, as for put.
+            after: the delay until the tuple is visible, in seconds, as for put.
             timeout: longest wait for room, in seconds, as for put.
 
         Returns:
-            Whether the tuple was put.
+            Whether the tuple was put. With lease or after: the Lease, or None if nothing was put.
 
         Raises:
             SpaceFull: there was no room, even after the timeout. Nothing was stored.
@@ -1866,7 +1895,38 @@ class Space(_Verbs):
         True
         >>> space.put_if_absent("leader", 813, unless=("leader", int))
         False
+        >>> lease = space.put_if_absent("sweeper", 812, unless=("sweeper", int), lease=60)
+        >>> space.put_if_absent("sweeper", 813, unless=("sweeper", int), lease=60) is None
+        True
+        >>> lease.cancel()
         """
+    @overload
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> bool | Lease | None: ...
     def update(
         self,
         *template: Any,

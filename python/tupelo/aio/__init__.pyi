@@ -1306,16 +1306,47 @@ class Space(_Verbs):
         An iterator is gone through at once, before it waits for room. A task that is cancelled
         meanwhile has put nothing.
         """
+    @overload
     async def put_if_absent(
         self,
         *fields: Any,
         unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: None = None,
+        after: None = None,
         timeout: Seconds | None = None,
     ) -> bool:
         r"""Store a tuple unless something matches; see `tupelo.Space.put_if_absent`.
 
-        It returns whether it did. A task that is cancelled while it waits for room has put nothing.
+        A task that is cancelled while it waits for room has put nothing. The `lease` and `after` in
+        `terms` make a lease of `tupelo.aio`, whose verbs are awaited.
         """
+    @overload
+    async def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    async def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    @overload
+    async def put_if_absent(
+        self,
+        *fields: Any,
+        unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> bool | Lease | None: ...
     async def update(
         self,
         *template: Any,
