@@ -354,6 +354,7 @@ def test_by_rows_as_listed_a_partial_row_is_taken_out_and_put_back_for_each_row_
     rows = size // workers * (size + 1)
     assert [done[space, "put", "matrixC"] for space in local] == [rows] * workers
     assert [done[space, "take", "matrixC"] for space in local] == [rows] * workers
+    assert done["master", "put", "product"] == done["master", "take", "product"] == size
     # The master hands out both matrices, and each worker stores its rows in its own space.
     assert done["master", "put", "row"] == done["master", "take", "row"] == 2 * size
     of_b = [size, 0] if all_b_at_one else [size // workers] * workers

@@ -8,6 +8,7 @@ product is exact in any order.
     ("row", worker, matrix, row, values)              at the master, until its worker takes it
     ("matrixA", row, values)   ("matrixB", row, values)
     ("matrixC", row, values, counter)                 counter: how many rows of B are in it
+    ("product", row, values, counter)                 at the master, when all are in it
 
 For each row of B the partial row of the product is taken out of the local space, added to and put
 back: 20 000 operations at order 100. The paper says that this redundancy is intended. The variant
@@ -49,13 +50,15 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.workers import Bench
 
 DTYPE = "f8"
+FINISHED = "product"  # the tag of a finished row, which the master awaits without its number
 EACH_SIZE, EACH_WORKERS = 50, 5  # whose searches are recorded one by one, as in figures 23 and 24
 SCHEMA = Schema(
     (
         Shape("row", 5, (1,)),
         Shape("matrixA", 3, (1,), awaited=False),
         Shape("matrixB", 3, (1,)),
-        Shape("matrixC", 4, (1,)),
+        Shape("matrixC", 4, (1,), awaited=False),
+        Shape(FINISHED, 4),
     )
 )
 
@@ -118,14 +121,14 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     with bench.profiler.time(HANDING_OUT, len(rows)):
         for row in rows:
             space.put(*row)
-    product = take_product(bench, backend, plan, space)
+    product = take_product(bench, backend, plan, space, FINISHED)
     check_product(backend, plan, product)
     space.close()
 
 
-def take_product(bench: Bench, backend: Backend, plan: Plan, space: Any) -> list[Any]:
+def take_product(bench: Bench, backend: Backend, plan: Plan, space: Any, tag: str) -> list[Any]:
     """The rows of the product, in any order; the time ends with the last."""
-    template = ("matrixC", int, backend.array_kind(), int)
+    template = (tag, int, backend.array_kind(), int)
     rows = [space.take(*template) for _ in range(plan.size)]
     bench.profiler.moment(END)
     return rows
@@ -189,6 +192,6 @@ def make_row(me: Worker, searcher: Searcher, plan: Plan, row: int) -> None:
         total = backend.array(backend.numbers(values, DTYPE) + term)
         me.put_local([("matrixC", row, total, counter + 1)])
     begin = perf_counter_ns()
-    finished = me.own.take(*partial)
+    _, *finished = me.own.take(*partial)
     profiler.add(LOCAL_WITHDRAWING, perf_counter_ns() - begin)
-    me.put_remote(*finished)
+    me.put_remote(FINISHED, *finished)

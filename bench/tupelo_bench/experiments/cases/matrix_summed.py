@@ -59,7 +59,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     space = backend.open(MASTER)
     warm(warm_up, space)
     begin_together(bench)
-    rows = take_product(bench, backend, plan, space)
+    rows = take_product(bench, backend, plan, space, "matrixC")
     bench.start.wait()
     bench.start.wait()
     check_product(backend, plan, rows)
