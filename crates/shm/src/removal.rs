@@ -106,7 +106,7 @@ impl fmt::Display for Removal {
 /// Why nothing of a segment can be had whose views were stopped: it was removed, or damage was found in it.
 #[cold]
 pub(crate) fn refusal(view: &View<'_>) -> Error {
-    // Acquire pairs with the Release in `tell`: who sees the state sees the words.
+    // Acquire pairs with the Release in `publish`: who sees the state sees the words.
     if state_word(view).load(Ordering::Acquire) != State::Retired as u32 {
         return Error::poisoned();
     }
@@ -135,7 +135,7 @@ pub(crate) fn publish(view: &View<'_>, how: HowRemoved) {
     }
 }
 
-/// As [`tell`], those who are attached to a file that this process need not have mapped. A file that is no segment stays as it
+/// As [`publish`], for those who are attached to a file that this process need not have mapped. A file that is no segment stays as it
 /// is, and so does one that the system gives no address for: those who wait there find its name missing.
 pub(crate) fn publish_to_attached(file: &File, how: HowRemoved) {
     let mut start = [0; IDENTITY_BYTES];
