@@ -415,8 +415,9 @@ impl Connection {
         self.state().slots.get(&id).is_some_and(Slot::has_news)
     }
 
-    /// As [`Connection::read_now`], for an owner of calls that wait, who comes by at least once a second: a server that says
-    /// nothing is asked whether it is there, and lost if it does not answer.
+    /// As [`Connection::read_now`], for an owner of calls that wait, who comes by at least once a second.
+    ///
+    /// A server that says nothing is asked whether it is there, and lost if it does not answer.
     pub(crate) fn tend(&self) {
         self.read_now();
         let Some(wire) = self.wire() else { return };

@@ -135,8 +135,10 @@ pub fn remove(server: &Server, name: &str) -> Result<(), Fault> {
     )
 }
 
-/// The spaces of `server` in which this program may do something: each as a tuple of its name, its tuples and their bytes; the
-/// figures are nil where it may not see them, or the server has not opened the space.
+/// The spaces of `server` in which this program may do something.
+///
+/// Each is a tuple of its name, its tuples and their bytes. The figures are nil where the program may not see them, or
+/// where the server has not opened the space.
 ///
 /// # Errors
 ///
