@@ -173,7 +173,7 @@ fn report(name: &str, pairs: &[[Run; 2]]) {
     let name = format!("{name}: of a socketpair's p50");
     println!("{name:<62} {ratio:>9.2} x{}", verdict("at most 1.3", ratio <= RATIO_MAX));
     println!(
-        "    us, and a socketpair's: p50 {}, p99 {}, processors per request {}",
+        "    us, and a socketpair's: p50 {}, p99 {}, processor time per request {}",
         each(|run| run.p50),
         each(|run| run.p99),
         each(|run| run.processor)
