@@ -178,6 +178,10 @@ impl Pending for Waiting {
         }
     }
 
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
     fn pick_up(self: Box<Self>, visit: Visitor<'_>) -> Result<PickedUp, Fault> {
         let mut state = self.state();
         if state.found.is_none() && !self.has_ended.load(Ordering::Relaxed) {

@@ -111,6 +111,9 @@ pub trait Pending: Any + Debug + Send + Sync {
     /// A [`Fault`]: the wait has ended.
     fn ready(&self, timeout: Option<Duration>, at_end: AtEnd) -> Result<bool, Fault>;
 
+    /// Whether it is known to have ended, so that nothing comes for it any more.
+    fn has_ended(&self) -> bool;
+
     /// Shows what there is to `visit`, without waiting; gives itself back if there is nothing.
     ///
     /// # Errors

@@ -96,6 +96,10 @@ impl Connection {
 
     /// Ends the session, unless it outlives this connection.
     async fn end_session(&mut self, session: &Rc<Session>, seat: &Rc<Seat>, end: &End) {
+        if seat.is_ousted() {
+            // The session is another connection's by now, and what came over this one is from before.
+            return;
+        }
         let is_far = matches!(self.stream.socket, Socket::Tcp(_));
         match end {
             End::Ousted => {}

@@ -199,10 +199,7 @@ impl RemoteSubscription {
 
     /// The request that waits for events; begun if there is none.
     fn pending(state: &mut State) -> Result<Box<dyn Pending>, Trouble> {
-        match state.pending.take() {
-            Some(pending) => Ok(pending),
-            None => Ok(state.kept.wait(0, &Operation::Events { at_most: CREDIT })?),
-        }
+        state.pending.take().map_or_else(|| begin(&*state.kept), Ok)
     }
 
     /// Waits for events, and keeps them. Returns whether there are some. One thread asks, others wait for it. No lock
@@ -216,13 +213,16 @@ impl RemoteSubscription {
         if state.is_fetching || !state.events.is_empty() {
             return Ok(!state.events.is_empty());
         }
+        let (kept, was_begun) = (Arc::clone(&state.kept), state.pending.is_some());
         let pending = Self::pending(&mut state);
         state.is_fetching = true;
         drop(state);
-        let (pending, events) = match pending {
-            Ok(pending) => come(pending, timeout, at_end),
-            Err(trouble) => (None, Err(trouble)),
-        };
+        let mut come_since = pending.map(|pending| come(pending, timeout, at_end));
+        if was_begun && matches!(&come_since, Ok((None, Ok(events))) if events.is_empty()) {
+            // An earlier call has ended that request, and the server had not said yet what became of it.
+            come_since = begin(&*kept).map(|pending| come(pending, timeout, at_end));
+        }
+        let (pending, events) = come_since.unwrap_or_else(|trouble| (None, Err(trouble)));
         let has_ended = events.as_ref().is_err_and(|trouble| trouble.has_ended);
         let again = has_ended.then(|| self.terms.subscribe(&self.space));
         let mut state = self.state();
@@ -257,7 +257,13 @@ impl State {
     }
 }
 
-/// Waits for the events of a request. Returns them, and the request if it is still to be answered.
+/// Asks for events, as many as the server has credit for.
+fn begin(kept: &dyn Kept) -> Result<Box<dyn Pending>, Trouble> {
+    Ok(kept.wait(0, &Operation::Events { at_most: CREDIT })?)
+}
+
+/// Waits for the events of a request. Returns them, and the request if it is still to be answered: the server takes events
+/// out of its subscription when it answers, so a request that is given up before may lose some (rule N1).
 fn come(
     pending: Box<dyn Pending>,
     timeout: Option<Duration>,
@@ -265,10 +271,7 @@ fn come(
 ) -> (Waits, Result<Vec<Come>, Trouble>) {
     match pending.ready(timeout, at_end) {
         Ok(true) => {}
-        Ok(false) => {
-            let still_waits = at_end != AtEnd::End;
-            return (still_waits.then_some(pending), Ok(Vec::new()));
-        }
+        Ok(false) => return ((!pending.has_ended()).then_some(pending), Ok(Vec::new())),
         Err(fault) => {
             let pending = fault.has(Fault::INTERRUPTED).then_some(pending);
             return (pending, Err(fault.into()));
