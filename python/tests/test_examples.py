@@ -101,7 +101,7 @@ def test_every_program_of_a_page_is_run_by_a_test_below():
         for line in page.read_text("utf-8").splitlines()
         if line.lstrip().startswith(("```", "~~~"))
     }
-    assert fences == {"```python", "```text", "```"}
+    assert fences == {"```python", "```text", "```toml", "```"}  # a configuration is no program
 
 
 def test_the_program_of_the_page_on_claims_survives_the_kill(own, tmp_path):

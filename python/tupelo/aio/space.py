@@ -49,9 +49,8 @@ class Space:
     """A connection to a space, for the tasks of event loops. Made by `tupelo.aio.connect`.
 
     The verbs are those of `tupelo.Space`, with the same arguments, units, defaults, results and
-    errors: what those are is told there, and here what is different. All are awaited but those that
-    say so. One that does not wait is done at once, with no turn for other tasks. One that waits
-    waits for ever unless `timeout` says how many seconds, and its task may be cancelled.
+    errors. Only what is different is told here. All are awaited but those that say so. One that
+    waits does so for ever unless `timeout` says how many seconds. Its task may be cancelled.
 
     As an asynchronous context manager it closes itself; the tuples stay in the space. A forgotten
     connection gives back the places and notifiers of its event loops.
@@ -320,13 +319,19 @@ class Space:
         return await self._waiting.with_room(put, timeout)
 
     async def put_if_absent(
-        self, *fields: Any, unless: Any = None, timeout: Seconds | None = None, **terms: Any
+        self,
+        *fields: Any,
+        unless: Any = None,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+        **unknown: Any,
     ) -> bool | Lease | None:
         """Store a tuple unless something matches; see `tupelo.Space.put_if_absent`.
 
-        A task that is cancelled while it waits for room has put nothing. The `lease` and `after` in
-        `terms` make a lease of `tupelo.aio`, whose verbs are awaited.
+        A cancelled task has put nothing. The lease, if any, is one of `tupelo.aio`, as of `put`.
         """
+        terms: dict[str, Any] = {"lease": lease, "after": after, **unknown}
 
         def put() -> Any:
             return self._space.put_if_absent(*fields, unless=unless, timeout=0, **terms)
