@@ -1317,8 +1317,7 @@ class Space(_Verbs):
     ) -> bool:
         r"""Store a tuple unless something matches; see `tupelo.Space.put_if_absent`.
 
-        A task that is cancelled while it waits for room has put nothing. The `lease` and `after` in
-        `terms` make a lease of `tupelo.aio`, whose verbs are awaited.
+        A cancelled task has put nothing. The lease, if any, is one of `tupelo.aio`, as of `put`.
         """
     @overload
     async def put_if_absent(

@@ -262,8 +262,10 @@ fn begin(kept: &dyn Kept) -> Result<Box<dyn Pending>, Trouble> {
     Ok(kept.wait(0, &Operation::Events { at_most: CREDIT })?)
 }
 
-/// Waits for the events of a request. Returns them, and the request if it is still to be answered: the server takes events
-/// out of its subscription when it answers, so a request that is given up before may lose some (rule N1).
+/// Waits for the events of a request. Returns them, and the request if it is still to be answered.
+///
+/// The server takes events out of its subscription when it answers. So a request that is given up before may lose some
+/// (rule N1).
 fn come(
     pending: Box<dyn Pending>,
     timeout: Option<Duration>,
