@@ -39,15 +39,15 @@ test: test-rust test-python ## run all tests, Rust and Python, but for those of 
 # A process per test on all processors, where there is a cargo-nextest for this machine; else the same tests, a program at a time.
 NEXTEST = $(shell test -x $(BIN)/cargo-nextest && echo $(BIN)/cargo-nextest)
 # One test more than there are processors: a third of the time the tests wait for processes that they have stopped.
-RUST_TESTS = $(if $(NEXTEST),$(NEXTEST) nextest run --test-threads $(shell echo $$(($$(nproc) + 1))),$(CARGO) test)
+RUST_TESTS = $(if $(NEXTEST),$(NEXTEST) nextest run --test-threads $(shell echo $$(($$(nproc) + 1))),$(CARGO) test --no-fail-fast)
 # With the feature `checked` every access to a block that is not in use panics. One choice of packages and features, so one build.
 CHECKED := --package tupelo-shm --package tupelo-engine --package tupelo --features tupelo-shm/checked,tupelo/checked
 
 .PHONY: test-rust
 test-rust: $(VENV)/.nextest ## run the Rust tests
-	$(RUST_TESTS) --workspace --locked --lib --bins --tests
+	$(RUST_TESTS) --workspace --locked --tests
 	$(RUST_TESTS) $(CHECKED) --locked --test checked --test one_thread --test journal
-	$(CARGO) test --workspace --locked --doc
+	$(CARGO) test --workspace --exclude tupelo-python --locked --doc
 
 # Two per processor: a third of the time the tests wait for processes that they have started.
 PYTEST := $(BIN)/pytest -n $(shell echo $$((2 * $$(nproc))))
@@ -79,21 +79,25 @@ report: $(VENV)/.extension $(VENV)/.suite $(VENV)/.peers ## run the evaluation s
 docs: $(VENV)/.extension-tested $(VENV)/.docs ## build the documentation site into site/, with the reference of Python
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-# Where not all instructions are killed at: others each day, and those of a day that is given.
-# The two crates that are killed at each instruction are optimised: as for other tests they have about twice as many.
+# Where a test tries only a sample of the instructions, TUPELO_PHASE says which: the day of the year, unless it is given.
+# The memory and the engine are optimised: else the scripts that are killed at each instruction have about twice as many.
+# A part that fails does not keep the others from running.
+TORTURE = $(RUST_TESTS) --locked $(if $(NEXTEST),--no-fail-fast --profile torture)
 .PHONY: torture
 torture: export TUPELO_EVERY_INSTRUCTION = 1
 torture: export TUPELO_TORTURE_SECONDS ?= 60
 torture: export TUPELO_CANCELLATIONS ?= 100000
-torture: export TUPELO_PHASE ?= $(shell date +%j | sed 's/^0*//')
+torture: export TUPELO_PHASE := $(or $(TUPELO_PHASE),$(shell date +%j | sed 's/^0*//'))
 torture: $(VENV)/.extension $(VENV)/.dev $(VENV)/.nextest ## the long forms of the tests of crashes, cancellations and hostile input (about three hours)
 	@echo "about three hours on two processors; to run the same again: make torture TUPELO_PHASE=$$TUPELO_PHASE"
 	@date +%s >$(VENV)/.torture-began
-	$(BIN)/pytest python/tests/test_aio_cancel.py
-	$(RUST_TESTS) $(if $(NEXTEST),--profile torture) --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
-	$(RUST_TESTS) $(if $(NEXTEST),--profile torture --cargo-profile,--profile) torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
-	$(RUST_TESTS) $(if $(NEXTEST),--profile torture) $(CHECKED) --locked --no-fail-fast --test checked --test one_thread --test journal
-	@echo "it took $$(( ($$(date +%s) - $$(cat $(VENV)/.torture-began)) / 60 )) minutes"
+	@failed=0; \
+	$(BIN)/pytest python/tests/test_aio_cancel.py || failed=1; \
+	$(TORTURE) --workspace --exclude tupelo-shm --exclude tupelo-engine || failed=1; \
+	$(TORTURE) $(if $(NEXTEST),--cargo-profile,--profile) torture --package tupelo-shm --package tupelo-engine || failed=1; \
+	$(TORTURE) $(CHECKED) --test checked --test one_thread --test journal || failed=1; \
+	echo "it took $$(( ($$(date +%s) - $$(cat $(VENV)/.torture-began)) / 60 )) minutes"; \
+	exit $$failed
 
 .PHONY: check
 check: check-rust check-python check-tree ## check format, lints, documentation, types, layers, file sizes and prose
@@ -127,7 +131,7 @@ format: $(VENV)/.dev ## format everything in place
 clean: ## remove everything that was built
 	$(CARGO) clean
 	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find python bench tools examples -name __pycache__ -prune -exec rm -rf {} +
+	find python bench tools examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/tupelo/*.so
 
 # --- stamps ---
@@ -158,7 +162,7 @@ $(VENV)/.suite: bench/pyproject.toml $(VENV)/.build
 # Where there is none for this machine, `cargo test` runs the same tests.
 $(VENV)/.nextest: requirements/nextest.txt | $(VENV)/.python
 	$(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all: --requirement $< || \
-	  echo "no cargo-nextest for this machine: cargo test runs the same tests, and takes longer"
+	  echo "cargo-nextest could not be installed: cargo test runs the same tests, and takes longer; to try again: rm $@"
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.build

@@ -17,7 +17,7 @@ from forgetting import forgets_a_claim
 from tupelo import REST, aio
 
 CANCELLATIONS = int(os.environ.get("TUPELO_CANCELLATIONS", "8000"))
-SEED = int(os.environ.get("TUPELO_SEED", "7"))
+SEED = int(os.environ.get("TUPELO_SEED", random.randrange(1 << 32)))
 
 
 async def claimed_block(shared):

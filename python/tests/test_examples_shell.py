@@ -40,9 +40,9 @@ FOR_EVER = "runs until it is ended"
 FOR_MINUTES = "runs for minutes"
 
 NOT_RUN = {
-    "tupelo top": f"{FOR_EVER}; crates/cli/tests/top.rs",
-    "tupelo top shm://jobs": f"{FOR_EVER}; crates/cli/tests/top.rs",
-    "tupelo watch shm://jobs job ...": f"{FOR_EVER}; crates/cli/tests/watch.rs",
+    "tupelo top": f"{FOR_EVER}; crates/cli/tests/all/top.rs",
+    "tupelo top shm://jobs": f"{FOR_EVER}; crates/cli/tests/all/top.rs",
+    "tupelo watch shm://jobs job ...": f"{FOR_EVER}; crates/cli/tests/all/watch.rs",
     "tupelo serve --socket tupelo.sock": f"{FOR_EVER}; test_server.py",
     "tupelo serve --listen unix:///tmp/tupelo.sock": (
         f"{FOR_EVER}; beside the other lines of its page"

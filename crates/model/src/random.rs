@@ -25,14 +25,17 @@ const SEED_VARIABLE: &str = "TUPELO_SEED";
 ///
 /// # Panics
 ///
-/// If the property fails for an input: the message has the input, the reason and the seed.
+/// If the property fails for an input: the message has the input, the reason and the seed. Also if `TUPELO_SEED` is no number.
 pub fn check<S: Strategy>(
     cases: u32,
     inputs: &S,
     property: impl Fn(S::Value) -> Result<(), String>,
 ) {
-    let given = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(SEED_VARIABLE));
+    let given = std::env::var(SEED_VARIABLE).ok();
+    let seed = given.map_or_else(
+        || RandomState::new().hash_one(SEED_VARIABLE),
+        |seed| seed.parse().expect("TUPELO_SEED is a number"),
+    );
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),

@@ -1,5 +1,5 @@
-//! What the engine does for one thread at a time. With the feature `checked`, too, every access to a block that is not in
-//! use panics: so this is a program of its own, which is built both ways.
+//! What the engine does for one thread at a time. Every access to a block that is not in use panics: the program is built
+//! with the feature `checked` alone.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod claims;
@@ -12,7 +12,6 @@ mod support;
 mod transactions;
 mod transactions_over;
 mod transactions_write_set;
-#[cfg(feature = "checked")]
 mod watched;
 
 /// Spaces of this program have no journal.

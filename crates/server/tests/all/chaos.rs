@@ -11,11 +11,14 @@ use tupelo::{
     ClaimTerms, ConnectOptions, Error, Event, EventKind, Kind, Order, Space, SubscribeTerms,
     TupleView, template,
 };
+use tupelo_crashtest::{seed, torture_time};
 use tupelo_server::Engine;
 use tupelo_tuple::{Field, fields};
 
 const SHORT: Duration = Duration::from_millis(50);
 const MINUTE: Duration = Duration::from_secs(60);
+/// How long it goes on, where nothing else is asked for.
+const USUAL: Duration = Duration::from_secs(5);
 const PUTTERS: i64 = 2;
 const TAKERS: usize = 2;
 /// One part of so many breaks its connection.
@@ -32,18 +35,6 @@ struct Told {
     fences: Vec<u64>,
     /// Of events: the number, and how many were missed before.
     events: Vec<(u64, u64)>,
-}
-
-fn seconds() -> Duration {
-    let asked = std::env::var("TUPELO_TORTURE_SECONDS").ok();
-    Duration::from_secs(asked.map_or(5, |seconds| seconds.parse().unwrap()))
-}
-
-fn seed() -> u64 {
-    let asked = std::env::var("TUPELO_SEED").ok();
-    let seed = asked.map_or_else(|| fastrand::u64(..), |seed| seed.parse().unwrap());
-    eprintln!("TUPELO_SEED={seed}");
-    seed
 }
 
 fn name(tuple: TupleView<'_>) -> Result<Name, Error> {
@@ -148,6 +139,7 @@ fn check(told: &[Told], left: &[Name]) {
 fn each_effect_happens_once_however_often_connections_break_t1_o2_k1_n1() {
     let served = Served::new(Engine::Mem, "tcp");
     let proxy = Proxy::new(served.port(), seed());
+    let time = torture_time().unwrap_or(USUAL);
     let until = AtomicBool::new(false);
     let told = thread::scope(|scope| {
         let space = |number| through(&proxy, &served, number);
@@ -165,7 +157,7 @@ fn each_effect_happens_once_however_often_connections_break_t1_o2_k1_n1() {
         clients.push(scope.spawn(move || hear(&hearer, until)));
         proxy.break_one_of(BREAKS_ONE_OF);
         let begin = Instant::now();
-        while begin.elapsed() < seconds() && clients.iter().all(|client| !client.is_finished()) {
+        while begin.elapsed() < time && clients.iter().all(|client| !client.is_finished()) {
             thread::sleep(SHORT);
         }
         proxy.break_one_of(0);
