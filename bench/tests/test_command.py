@@ -460,10 +460,14 @@ def test_a_stop_that_reaches_the_whole_group_ends_the_run_without_a_report(short
     out = short_path / "out"
     command = [*(sys.executable, "-m", "tupelo_bench", "mem", "--quick", "--vs", "mp-manager")]
     pipe, environment = subprocess.PIPE, os.environ | {"TMPDIR": str(short_path)}
-    with subprocess.Popen(
+    # Where the tests run behind a shell's `&`, SIGINT is ignored, and the run would inherit that.
+    before = signal.signal(number, signal.SIG_DFL)
+    run = subprocess.Popen(
         [*command, "--out", out], stdout=pipe, stderr=pipe, text=True, env=environment,
         start_new_session=True,
-    ) as run:  # fmt: skip
+    )  # fmt: skip
+    signal.signal(number, before)
+    with run:
         while not list(short_path.glob("tupelo-bench-mp-manager-*/manager.sock")):
             assert run.poll() is None
         while len(list(short_path.glob("tupelo-bench-*"))) < 2:  # that of its workers

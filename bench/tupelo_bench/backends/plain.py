@@ -7,6 +7,7 @@ Neither is shared with another process, and neither survives its own.
 from __future__ import annotations
 
 import platform
+from abc import abstractmethod
 from collections import deque
 from threading import Condition
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,13 @@ class PlainHandle(Handle):
         self._schema = schema
         self._changed = Condition()
 
+    @abstractmethod
     def _add(self, fields: Fields) -> None:
-        raise NotImplementedError
+        """Add a tuple, behind all of its shape and key."""
 
+    @abstractmethod
     def _find(self, template: Fields, *, take: bool) -> Fields | None:
-        raise NotImplementedError
+        """Return the oldest match, and remove it if it is taken; None if there is none."""
 
     def put(self, *fields: Any) -> None:
         with self._changed:
