@@ -154,13 +154,16 @@ fn sleeping_takers() {
     };
     let taker = Sleeper::new(rounds, take("ping"));
     let other = Sleeper::new(1, take("pong"));
-    let before = other.times_slept();
+    let (before, begin) = (other.times_slept(), Instant::now());
     let put = wakes(&taker, |round| say(&space, "ping", round.cast_signed()));
     let woken = other.times_slept() - before;
+    // It looks around by itself each 100 ms (rule L5): so often in whole seconds.
+    let by_itself = begin.elapsed().as_secs() * 10 + 10;
     report("put that wakes a sleeping taker, among 1 002", put, raw);
     let name = format!("times that another sleeping taker woke, of {rounds} puts");
-    println!("{name:<62} {woken:>9}{}", verdict("none", woken == 0));
+    println!("{name:<62} {woken:>9}{}", verdict(&format!("at most {by_itself}, by itself"), woken <= by_itself));
     say(&space, "pong", 0);
+    other.join();
     drop(others);
 }
 

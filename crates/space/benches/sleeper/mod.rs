@@ -49,6 +49,11 @@ impl Sleeper {
         elapsed
     }
 
+    /// Waits for the end of its rounds.
+    pub(crate) fn join(self) {
+        self.join.join().unwrap();
+    }
+
     /// How often the thread has gone to sleep by itself so far.
     pub(crate) fn times_slept(&self) -> u64 {
         let status = fs::read_to_string(self.folder.join("status")).unwrap();
