@@ -92,6 +92,23 @@ def test_a_fault_at_every_await_loses_nothing_t5(space, verb, is_there, served, 
     assert at_every_await(main) > 0 or is_there
 
 
+@pytest.mark.parametrize("verb", CALLS)
+def test_a_cancelled_call_has_left_the_wait_queue_also_while_its_exception_is_kept_t5(space, verb):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            call = await begun(CALLS[verb](shared))
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError) as kept:
+                await call
+            # Its traceback has the frames of the call, and all that they refer to.
+            assert kept.value.__traceback__ is not None
+            assert in_hands(space) == {}
+            await shared.put("n", 1)
+            assert await shared.try_take("n", int) == ("n", 1)
+
+    asyncio.run(main())
+
+
 NUMBERS = {
     "take": lambda fields: fields[1],
     "claim": lambda claim: claim.tuple[1],
