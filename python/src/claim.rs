@@ -33,7 +33,7 @@ use crate::waiting;
 ///     ...     claim.put("shipped", order)  # appears when the block has ended well, or never
 ///     >>> space.take("shipped", int), claim.attempt, claim.settled
 ///     (('shipped', 7), 1, True)
-#[pyclass(frozen, generic, module = "tupelo", name = "Claim")]
+#[pyclass(frozen, generic, weakref, module = "tupelo", name = "Claim")]
 pub(crate) struct Claim {
     held: tupelo::Claim,
     tuple: Py<PyAny>,

@@ -14,6 +14,7 @@
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
 //! * `errors`, `refusal`: failures as exceptions. `unreadable`: a tuple that cannot be made.
 //! * `fork`: the objects that a child process may not use; `orphan`: a process that ends with its parent.
+//! * `recorded`: the words and the file of `tupelo record`.
 //! * `surroundings`: the interpreter's lock, and Ctrl-C, around what waits for a server.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
 #![allow(unsafe_code, reason = "the boundary to the C interface of Python")]
@@ -40,6 +41,7 @@ mod objects;
 mod order;
 mod orphan;
 mod patterns;
+mod recorded;
 mod refusal;
 mod results;
 mod search;
@@ -76,6 +78,8 @@ mod _native {
     use super::lease::Lease;
     #[pymodule_export]
     use super::orphan::end_with_parent;
+    #[pymodule_export]
+    use super::recorded::{record_line, record_problem, record_words};
     #[pymodule_export]
     use super::search::{Found, SearchObject, SearchWaiterObject};
     #[pymodule_export]

@@ -24,7 +24,7 @@ use crate::waiting::{self, Deadline};
 ///     ...     space.put("alarm", "fire")
 ///     ...     print(next(alarms).tuple, alarms.waiting, alarms.next(timeout=1).seq, alarms.try_next())
 ///     ('alarm', 'smoke') 1 2 None
-#[pyclass(frozen, generic, module = "tupelo", name = "Subscription")]
+#[pyclass(frozen, generic, weakref, module = "tupelo", name = "Subscription")]
 pub(crate) struct Subscription {
     /// None once it was closed.
     held: Mutex<Option<Arc<tupelo::Subscription>>>,

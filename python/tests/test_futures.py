@@ -16,8 +16,6 @@ import tupelo.futures
 from tupelo import linda
 from tupelo.batteries import Pool
 from tupelo.futures import PromptFuture
-from tupelo.recording.pending import RecordingFuture
-from tupelo.recording.verbs import Call
 
 
 def test_futures_are_fulfilled_as_tuples_come(space):
@@ -193,16 +191,6 @@ def test_the_child_of_a_fork_waits_for_no_lock_of_futures(shm_url):
                 own.put("a", 1)
                 os._exit(0 if later.result() == ("a", 1) else 2)
     assert os.waitpid(pid, 0)[1] == 0
-
-
-def test_a_recorded_future_that_is_cancelled_tells_those_who_wait_for_it():
-    later = RecordingFuture(Call(lambda *_, **__: None, ("a",), {}), "take", PromptFuture())
-    waiting = threading.Thread(target=wait, args=([later],), daemon=True)
-    waiting.start()
-    assert later.cancel()
-    waiting.join(30)
-    assert not waiting.is_alive()
-    assert wait([later], timeout=0).done == {later}
 
 
 def test_a_thread_that_can_not_be_had_is_told_and_the_next_future_is_fulfilled(space, monkeypatch):

@@ -156,12 +156,12 @@ def test_lines_are_merged_in_the_order_of_time_whatever_the_order_of_each_file(t
 ODD = """
 import sys
 import tupelo as ts
-from tupelo.recording import verbs
+from tupelo.recording import calls
 with ts.connect(sys.argv[1], fresh=True) as space:
-    plain, verbs.words = verbs.words, None
+    plain, calls.record_words = calls.record_words, None
     space.put("odd", 1)
     assert space.take("odd", int) == ("odd", 1)
-    verbs.words = plain
+    calls.record_words = plain
     space.put("even", 1)
 """
 
@@ -170,75 +170,6 @@ def test_what_can_not_be_described_is_left_out_and_the_program_goes_on(tmp_path,
     done, lines = lines_of(tmp_path, shm_url, ODD)
     assert words(lines, "put") == [['"even"', "1"]]
     assert done.stderr.count("an operation is not in the record") == 1
-
-
-ENDS = """
-import asyncio, sys
-import tupelo as ts
-from tupelo import aio
-
-async def awaited(url):
-    async with aio.connect(url) as space:
-        held = await space.claim("job", 1)
-        held.blocking.put("result", 1)
-        held.blocking.done()
-        with (await space.claim("job", 2)).blocking as (_, number):
-            pass
-        (await space.claim("job", 3)).blocking.abort("not today")
-
-with ts.connect(sys.argv[1], fresh=True) as space:
-    space.put_all([("job", n) for n in range(6)])
-    asyncio.run(awaited(sys.argv[1]))
-    space.try_claim("job", 4)
-    claim = space.claim("job", 5, ttl=0.01)
-    space.take("job", 5, timeout=60)
-    try:
-        claim.done()
-    except ts.ClaimLost:
-        print("lost")
-    t = space.transaction(ttl=0.01)
-    assert t.take("job", 0) == ("job", 0)
-    space.read("job", 0, timeout=60)
-    try:
-        t.commit()
-    except ts.Aborted:
-        print("aborted")
-    del claim, t
-"""
-
-
-def test_every_end_of_a_claim_and_of_a_transaction_is_written(tmp_path, shm_url):
-    done, lines = lines_of(tmp_path, shm_url, ENDS)
-    assert done.stdout.split() == ["lost", "aborted"]
-    taken, read = ([line[1] for line in words(lines, verb)] for verb in ("take", "read"))
-    assert taken == ["1", "2", "5"]
-    assert read == ["3", "4", "5", "0", "0"]
-    assert ['"result"', "1"] in words(lines, "put")
-
-
-FUTURE = """
-import os, sys, threading, time
-import tupelo as ts
-from tupelo.recording import lines
-
-def slowly(line, pid, append=lines.append):
-    if threading.current_thread() is not threading.main_thread():
-        time.sleep(0.5)
-    append(line, pid)
-
-lines.append = slowly
-space = ts.connect(sys.argv[1], fresh=True)
-coming, given_up = space.take_future("soon", int), space.take_future("never", int)
-assert given_up.cancel() and given_up.cancelled() and not coming.cancelled()
-space.put("soon", 1)
-assert coming.result(60) == ("soon", 1)
-os._exit(0)
-"""
-
-
-def test_what_a_future_has_taken_is_written_before_its_result_is_out(tmp_path, shm_url):
-    _, lines = lines_of(tmp_path, shm_url, FUTURE)
-    assert words(lines, "take") == [['"soon"', "1"]]
 
 
 ASKED = """

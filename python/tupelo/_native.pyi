@@ -712,6 +712,17 @@ def plain(space: Space) -> Space:
 
     Closing one closes both.
     """
+def record_words(fields: tuple[Any, ...], named: dict[str, Any]) -> tuple[str, str]:
+    r"""The kinds of a tuple's or a template's fields, and a word for each: two lists, as JSON. A template that is more than
+    its fields (an entry, alternatives, a condition) is one word.
+    """
+def record_line(url: str, verb: str, particular: str) -> None:
+    r"""Append a line of this process for an operation in the space at `url`; `particular` is JSON without braces. Where it
+    has no room, nothing more is written from here.
+    """
+def record_problem(problem: str) -> None:
+    r"""Say on standard error what is not recorded, if this process has said nothing yet.
+    """
 def is_same(one: Space, other: Space) -> bool:
     r"""Whether two connections are to one and the same space: a name may have been given to another one in between.
     """

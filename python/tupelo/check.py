@@ -36,7 +36,7 @@ from tupelo.recorded import (
     pattern_of,
     put_words,
 )
-from tupelo.recording.lines import LONG_BYTES
+from tupelo.recording import LONG_BYTES
 
 FOUND = 1  # exit codes
 UNREADABLE = 2

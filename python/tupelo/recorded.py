@@ -15,7 +15,7 @@ import tupelo as ts
 from tupelo._native import put_text
 from tupelo.batteries.core import barrier, locks, queue, values
 from tupelo.consuming import SIGN
-from tupelo.recording.verbs import NOWHERE
+from tupelo.recording import NOWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ then it gets in line in all of them and sleeps. Of the tuples that are handed ov
 
 from __future__ import annotations
 
-import os
-
 from tupelo import _native
 from tupelo._native import Found
 
@@ -52,13 +50,8 @@ class Search(_native.Search):
     """
 
     def __new__(cls, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> Self:
-        """Make one; while a program is recorded, one that records its finds."""
-        made: type[_native.Search] = cls
-        if cls is Search and os.environ.get("TUPELO_RECORD"):
-            from tupelo.recording import RecordingSearch  # noqa: PLC0415 - only where it is used
-
-            made = RecordingSearch
-        return _native.Search.__new__(made, checked(spaces), order)  # type: ignore[return-value]
+        """Prepare to search; nothing happens in the spaces."""
+        return super().__new__(cls, checked(spaces), order)
 
 
 def checked(spaces: Iterable[Any], kind: type = _native.Space) -> list[Any]:

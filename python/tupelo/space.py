@@ -149,7 +149,7 @@ def open_as(
         url = _with_reconnect_s(url, reconnect_s)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
-    space = _recording(space_class)(
+    space = space_class(
         url,
         create=create,
         fresh=fresh,
@@ -185,15 +185,6 @@ def _with_reconnect_s(url: str, reconnect_s: float) -> str:
     # Digits and a point: no exponent.
     option = f"reconnect_s={reconnect_s:.9f}".rstrip("0").rstrip(".")
     return f"{place}?{options}&{option}" if options else f"{place}?{option}"
-
-
-def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
-    """Return the class, or while a program is recorded one that records its calls."""
-    if os.environ.get("TUPELO_RECORD"):
-        from tupelo.recording.space import recording  # noqa: PLC0415 - only where somebody records
-
-        return recording(space_class)  # type: ignore[return-value, arg-type]
-    return space_class
 
 
 def _objects_by_default(url: str) -> str:
@@ -298,3 +289,9 @@ def _at_least_one(
         message = f"{name} is {value}: give {at_most}"
         raise ValueError(message)
     return value
+
+
+if os.environ.get("TUPELO_RECORD"):
+    from tupelo.recording.tracing import trace
+
+    trace()

@@ -27,7 +27,7 @@ use crate::verbs::waiter::WaiterObject;
 /// The verbs are those of `Space`. Their effects are not visible outside before the transaction commits. No other
 /// caller can read or take the tuples that it has taken. Others can read the tuples that it has read, and not take them
 /// (X3).
-#[pyclass(frozen, subclass, module = "tupelo", name = "TransactionSpace")]
+#[pyclass(frozen, subclass, weakref, module = "tupelo", name = "TransactionSpace")]
 pub(crate) struct InsideObject {
     pub(super) held: Arc<Transaction>,
     /// Which of its spaces.

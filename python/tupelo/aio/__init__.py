@@ -33,6 +33,8 @@ stands around `asyncio.run`. Instead of `take_future` there is `asyncio.create_t
 
 from __future__ import annotations
 
+import os
+
 import tupelo.space
 from tupelo import (
     REST,
@@ -181,3 +183,9 @@ def connect(
         sync=sync,
     )
     return wrapped(connection)
+
+
+if os.environ.get("TUPELO_RECORD"):
+    from tupelo.recording.tracing import trace_tasks
+
+    trace_tasks()

@@ -8,7 +8,6 @@ spaces.
 from __future__ import annotations
 
 import asyncio
-import os
 
 from tupelo import _native, searching
 from tupelo._native import Found
@@ -18,7 +17,7 @@ from tupelo.aio.space import Space
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, Literal, Self
+    from typing import Any, Literal
 
     from tupelo._native import SearchWaiter, Seconds, VisitOrder
 
@@ -39,14 +38,6 @@ class Search:
     >>> asyncio.run(main())
     ('border', 7)
     """
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make one; while a program is recorded, one that writes down its finds."""
-        if cls is Search and os.environ.get("TUPELO_RECORD"):
-            from tupelo.recording import RecordingAioSearch  # noqa: PLC0415 - only where it is used
-
-            return object.__new__(RecordingAioSearch)  # type: ignore[return-value]
-        return object.__new__(cls)
 
     def __init__(self, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> None:
         """Prepare to search; nothing happens in the spaces."""

@@ -7,7 +7,6 @@ others wait is told in `tupelo.aio.waiting`.
 from __future__ import annotations
 
 import asyncio
-import os
 
 from tupelo import _native, stepping, updating
 from tupelo.aio import arguments
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Self, TypedDict
 
     from tupelo._native import EventKind, Explanation, Order, Seconds, Template
-    from tupelo.aio.waiting import Sought
     from tupelo.dead_letters import DeadLetter
 
     class Terms(TypedDict):
@@ -403,13 +401,19 @@ class Space:
         and a block that is cancelled aborts the claim.
         """
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
-        sought = (template, {"where": where, **fields})
-        return Claim(self._claim(sought, order, timeout, terms), self._waiting.with_room)
+        options = {"timeout": timeout, "order": order, "where": where, **fields}
+        return Claim(self._claim(*template, **terms, **options), self._waiting.with_room)
 
     async def _claim(
-        self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
+        self,
+        *template: Any,
+        ttl: Seconds,
+        max_attempts: int | None,
+        timeout: Seconds | None,
+        order: Order,
+        **fields: Any,
     ) -> _native.Claim[Any]:
-        template, fields = sought
+        terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
         arguments.require_keywords("claim", template, fields)
         seconds = _native.seconds("timeout", timeout)
         claimed = self._space.try_claim(*template, order=order, **terms, **fields)
@@ -588,11 +592,7 @@ class Space:
 
 
 def wrapped(connection: _native.Space) -> Space:
-    """Return a connection for tasks; while a program is recorded, one that is recorded, too."""
-    if os.environ.get("TUPELO_RECORD"):
-        from tupelo.recording import RecordingAioSpace  # noqa: PLC0415 - only where somebody records
-
-        return RecordingAioSpace(connection)
+    """Return a connection for tasks."""
     return Space(connection)
 
 

@@ -1,17 +1,12 @@
-"""Spaces that record the calls of a program, for `tupelo record`.
+"""The trace of a program's calls, for `tupelo record`.
 
-Where the variable TUPELO_RECORD names a folder, `connect` opens a `RecordingSpace`, also behind
-`tupelo.aio`. Where it is not set nothing of this is even imported.
+Where the variable TUPELO_RECORD names a folder, `tracing` lets the verbs of this process write a
+line for each call. Where it is not set nothing of this is imported, and the verbs are as they are.
 """
 
-from tupelo.recording.awaited import RecordingAioSearch, RecordingAioSpace
-from tupelo.recording.lines import VARIABLE
-from tupelo.recording.space import RecordingSearch, RecordingSpace
-
-__all__ = [
-    "VARIABLE",
-    "RecordingAioSearch",
-    "RecordingAioSpace",
-    "RecordingSearch",
-    "RecordingSpace",
-]
+VARIABLE = "TUPELO_RECORD"
+"""Names the folder of the files; the native module knows it, too."""
+NOWHERE = "mem://tupelo.discarded"
+"""Where a record says that tuples went that were removed unread."""
+LONG_BYTES = 64
+"""A value that is longer is recorded as its digest, by the native module."""

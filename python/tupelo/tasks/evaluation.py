@@ -259,10 +259,8 @@ def _mailbox(space: Space) -> Mailbox:
     with _lock:
         pid, mailbox = _mailboxes.get(space, (0, None))
         if mailbox is None or pid != os.getpid():
-            # Of the connection, and not of this object: the mailbox is to end with this object. But
-            # in a recorded program only this object records the takes of the mailbox.
-            told = space if hasattr(space, "_note") else plain(space)
-            mailbox = Mailbox(told, is_public=True)
+            # Of the connection, and not of this object: the mailbox is to end with this object.
+            mailbox = Mailbox(plain(space), is_public=True)
             _mailboxes[space] = (os.getpid(), mailbox)
     return mailbox
 

@@ -13,7 +13,7 @@ from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from time import monotonic
 
-from tupelo._native import Space, is_same, plain
+from tupelo._native import Space, is_same, present
 from tupelo.errors import (
     ClaimLost,
     ConnectionLost,
@@ -257,7 +257,7 @@ def connection_like(space: Space) -> Space:
         SpaceRemoved: the name is that of another space by now, or of none.
         SpaceNotFound: the same, and the space does not know it yet.
     """
-    plain(space).try_read(POOL, str)  # which says how it was removed
+    present(space, (POOL, str), {})  # which says how it was removed
     own = reconnect(Space, space.url, space.objects == "pickle")
     if not is_same(own, space):
         own.close()
