@@ -38,6 +38,18 @@ def test_why_a_cell_failed_stands_in_one_line_of_the_table():
     assert all(row.endswith(f"| {told} |") for row in rows)
 
 
+def test_what_a_run_was_made_on_stands_in_tables_and_in_no_long_sentence():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    versions = {f"system {number}": f"{number}.0" for number in range(20)}
+    placements = {f"experiment {number}": ("apart: server on 1, clients on 0",) for number in "12"}
+    section = markdown(replace(run, versions=versions, placements=placements), EXPERIMENTS, [])
+    section = section.split("## The run")[1].split("\n## ")[0]
+    assert "| system 7 | 7.0 |" in section
+    assert "| experiment 2 | apart: server on 1, clients on 0 |" in section
+    sentences = [line for line in section.splitlines() if not line.startswith("|")]
+    assert all(len(sentence.split()) <= 25 for sentence in sentences)
+
+
 def test_a_quick_run_has_no_verdicts():
     run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 90))
     for quick in (False, True):

@@ -11,10 +11,9 @@ from tupelo_bench.report.absent import absent
 from tupelo_bench.report.deviations import EXPLAINED, deviations
 from tupelo_bench.report.faster import faster_peers
 from tupelo_bench.report.questions import questions
-from tupelo_bench.report.tables import repeats, tables
+from tupelo_bench.report.tables import machine, repeats, tables
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
-from tupelo_bench.report.units import quantity
 from tupelo_bench.report.words import HOW_DRAWN, words
 
 if TYPE_CHECKING:
@@ -85,16 +84,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
 
 
 def _machine(run: Run) -> str:
-    machine = run.machine
-    virtual = ", virtual" if machine["virtual"] else ""
-    rows = [
-        ("processor", f"{machine['processor']}, processors {machine['processors']}{virtual}"),
-        ("memory", quantity(machine["memory_bytes"], "bytes")),
-        ("kernel", machine["kernel"]),
-        ("load when it began", f"{machine['load_1min']}"),
-        *((name, version) for name, version in sorted(run.versions.items()) if version),
-    ]
-    return _html_table(("", ""), rows, words=True)
+    return _html_table(("", ""), machine(run).rows, words=True)
 
 
 def _repeats(run: Run) -> str:

@@ -21,7 +21,7 @@ from tupelo_bench.report.answers import answers
 from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.grids import text
-from tupelo_bench.report.tables import Table, mean_of, repeats
+from tupelo_bench.report.tables import Table, machine, mean_of, repeats
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
 from tupelo_bench.report.units import quantity
@@ -116,21 +116,17 @@ def _escaped(cell: str) -> str:
 
 
 def _run(run: Run) -> Iterator[str]:
-    machine = run.machine
-    virtual = ", virtual" if machine["virtual"] else ""
     yield "## The run"
     if run.sittings:
         yield f"Made in {len(run.sittings)} sittings:"
         yield "\n".join(f"- {sitting}" for sitting in run.sittings)
-    versions = ", ".join(f"{name} {v}" for name, v in sorted(run.versions.items()) if v)
     yield (
         f"`{' '.join(run.command)}`, begun {run.begin}, {run.duration_s / 60:.0f} minutes, seed"
-        f" {run.seed}, on {machine['processor']}, {len(machine['processors'])} processors{virtual},"
-        f" {quantity(machine['memory_bytes'], 'bytes')} of memory, {machine['kernel']}, with a load"
-        f" of {machine['load_1min']} when it began. {versions}."
+        f" {run.seed}."
     )
-    places = [f"{name}: {'; '.join(where)}" for name, where in run.placements.items()]
-    yield f"Processors: {'. '.join(places)}."
+    yield table(machine(run))
+    places = tuple((name, "; ".join(where)) for name, where in run.placements.items())
+    yield table(Table("", ("experiment", "processors"), places))
     yardsticks = tuple(
         (
             f"{m.metric} {told(m.parameters)}".rstrip(),

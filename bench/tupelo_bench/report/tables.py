@@ -89,6 +89,20 @@ def tables(
     ]
 
 
+def machine(run: Run) -> Table:
+    """What a run was made on: the machine, and a row for each version."""
+    of, versions = run.machine, sorted(run.versions.items())
+    virtual = ", virtual" if of["virtual"] else ""
+    rows = (
+        ("processor", f"{of['processor']}, {len(of['processors'])} processors{virtual}"),
+        ("memory", quantity(of["memory_bytes"], "bytes")),
+        ("kernel", of["kernel"]),
+        ("load when it began", f"{of['load_1min']}"),
+        *((name, version) for name, version in versions if version),
+    )
+    return Table("", ("machine and versions", ""), rows)
+
+
 def repeats(run: Run) -> Table:
     """How often the cells of each experiment were repeated, and how many too seldom to tell."""
     rows = []
