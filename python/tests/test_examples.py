@@ -71,6 +71,7 @@ ALL_PRINT = {
     "docs/coming-from/multiprocessing.md",
     "docs/coming-from/redis.md",
     "docs/cookbook.md",
+    "docs/how-to/teach.md",
     "docs/index.md",
     "docs/survey.md",
 }
