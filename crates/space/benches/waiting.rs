@@ -161,7 +161,10 @@ fn sleeping_takers() {
     let by_itself = begin.elapsed().as_secs() * 10 + 10;
     report("put that wakes a sleeping taker, among 1 002", put, raw);
     let name = format!("times that another sleeping taker woke, of {rounds} puts");
-    println!("{name:<62} {woken:>9}{}", verdict(&format!("at most {by_itself}, by itself"), woken <= by_itself));
+    println!(
+        "{name:<62} {woken:>9}{}",
+        verdict(&format!("at most {by_itself}, by itself"), woken <= by_itself)
+    );
     say(&space, "pong", 0);
     other.join();
     drop(others);
