@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf, absolute};
 
 use serde::Deserialize;
 use tupelo_server::{
-    Certificates, Endpoint, Engine, Host, Limit, Limits, ServedSpace, Settings, TCP_PORT,
+    Certificates, Endpoint, Engine, Host, Inherited, Limit, Limits, ServedSpace, Settings, TCP_PORT,
 };
+use tupelo_shm::inherited::listening_sockets;
 
 use crate::arguments::{Serve, endpoint, engine, space};
 use crate::failure::Failure;
@@ -60,7 +61,12 @@ pub(crate) fn settings(flags: Serve) -> Result<Settings, Failure> {
     let file = flags.config.clone().or_else(|| env::var_os(FILE).map(PathBuf::from));
     let file = file.as_deref().map(read_file).transpose()?.unwrap_or_default();
     let environment = read_environment(|name| env::var(name).ok())?;
-    read_flags(flags).or(environment).or(file).settings()
+    let sockets = listening_sockets().map_err(|error| {
+        Failure::Other(format!("the sockets of LISTEN_FDS can not be taken over: {error}"))
+    })?;
+    let inherited = sockets.into_iter().map(|(socket, name)| Inherited::new(socket, &name));
+    let inherited = inherited.collect::<Result<_, _>>()?;
+    read_flags(flags).or(environment).or(file).settings(inherited)
 }
 
 impl Said {
@@ -87,7 +93,7 @@ impl Said {
         }
     }
 
-    fn settings(self) -> Result<Settings, Failure> {
+    fn settings(self, inherited: Vec<Inherited>) -> Result<Settings, Failure> {
         let usage = |problem: String| Failure::Usage(problem);
         let mut endpoints = Vec::new();
         for text in self.listen.unwrap_or_default() {
@@ -100,7 +106,7 @@ impl Said {
                 .map_err(|error| Failure::Other(format!("{}: {error}", socket.display())))?;
             endpoints.push(Endpoint::Unix(path));
         }
-        if endpoints.is_empty() {
+        if endpoints.is_empty() && inherited.is_empty() {
             endpoints.push(Endpoint::Tcp(Host { name: "127.0.0.1".into(), port: TCP_PORT }));
         }
         let certificates = match (self.certificate, self.key, self.client_ca) {
@@ -118,6 +124,7 @@ impl Said {
         let spaces = spaces.iter().map(|text| space(text)).collect::<Result<_, _>>();
         Ok(Settings {
             endpoints,
+            inherited,
             certificates,
             insecure: self.insecure.unwrap_or(false),
             tokens: self.tokens,
@@ -288,7 +295,7 @@ mod tests {
             _ => None,
         });
         let flags = Said { spaces: Some(vec!["mine".to_owned()]), ..Said::default() };
-        let settings = flags.or(environment.unwrap()).or(said).settings().unwrap();
+        let settings = flags.or(environment.unwrap()).or(said).settings(Vec::new()).unwrap();
         let endpoints: Vec<_> = settings.endpoints.iter().map(ToString::to_string).collect();
         assert_eq!(endpoints, ["tcp://127.0.0.1:2", "unix:///b.sock"]);
         assert_eq!((settings.engine, settings.creates), (Engine::Shm, true));
@@ -336,7 +343,7 @@ mod tests {
     fn the_file_of_the_page_on_servers_is_one() {
         let page = include_str!("../../../docs/how-to/server.md");
         let text = page.split("```toml").nth(1).unwrap().split("```").next().unwrap();
-        let settings = file(text).1.unwrap().settings().unwrap();
+        let settings = file(text).1.unwrap().settings(Vec::new()).unwrap();
         assert_eq!((settings.engine, settings.creates), (Engine::Shm, false));
         assert_eq!(settings.endpoints.len(), 2);
         assert_eq!(settings.audit, Some("/var/log/tupelo/audit.jsonl".into()));
@@ -354,7 +361,8 @@ mod tests {
             ("key = 'hub.key'\n", "there is no certificate"),
             ("limits = { wait = 7 }\n", "did you mean \"waits\"?"),
         ] {
-            let failure = file(text).1.unwrap().settings().unwrap_err().message().unwrap();
+            let failure =
+                file(text).1.unwrap().settings(Vec::new()).unwrap_err().message().unwrap();
             assert!(failure.contains(says), "{text}: {failure}");
         }
         assert!(refusal(file("engine = 7\n").1).contains("engine = 7"));

@@ -72,6 +72,18 @@ impl Endpoint {
         }
     }
 
+    /// The same with this port, if it has one.
+    #[must_use]
+    pub fn on_port(&self, port: u16) -> Self {
+        let with_port = |host: &Host| Host { name: host.name.clone(), port };
+        match self {
+            Self::Unix(path) => Self::Unix(path.clone()),
+            Self::Tcp(host) => Self::Tcp(with_port(host)),
+            Self::Tls(host) => Self::Tls(with_port(host)),
+            Self::Http(host) => Self::Http(with_port(host)),
+        }
+    }
+
     /// The host of those that have one.
     pub const fn host(&self) -> Option<&Host> {
         match self {

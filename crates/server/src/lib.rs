@@ -15,6 +15,7 @@ mod connection;
 mod descriptor;
 mod hosted;
 mod http;
+mod inherited;
 mod kept;
 mod listener;
 mod outbox;
@@ -41,6 +42,7 @@ use audit::{Act, Audit};
 pub use certificates::Certificates;
 use certificates::Identity;
 use hosted::Spaces;
+pub use inherited::Inherited;
 use listener::Listener;
 use quotas::Quotas;
 pub use quotas::{Limit, Limits};
@@ -54,6 +56,8 @@ pub use tupelo_protocol::{Endpoint, Host, TCP_PORT};
 pub struct Settings {
     /// Where it listens. The socket of a server that is gone is replaced. On port 0 it gets a port that is free.
     pub endpoints: Vec<Endpoint>,
+    /// Sockets at which somebody else listens for it by now.
+    pub inherited: Vec<Inherited>,
     /// Needed for endpoints with TLS.
     pub certificates: Option<Certificates>,
     /// Whether other machines may connect without being asked who they are. Otherwise an endpoint that they can reach
@@ -199,10 +203,13 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
             shared.spaces.make(&space.name)?;
         }
         let signals = Signals::new().map_err(system("no signals can be waited for"))?;
-        let bind =
-            |endpoint| Listener::bind(endpoint, identity.as_ref(), (has_tokens, settings.insecure));
-        let listeners: Vec<_> =
-            settings.endpoints.iter().map(bind).collect::<Result<_, ServeError>>()?;
+        let safety = (has_tokens, settings.insecure);
+        let bind = |endpoint| Listener::bind(endpoint, identity.as_ref(), safety);
+        let take_over = |socket| Listener::take_over(socket, identity.as_ref(), safety);
+        let own = settings.endpoints.iter().map(bind);
+        let listeners: Vec<_> = own
+            .chain(settings.inherited.iter().map(take_over))
+            .collect::<Result<_, ServeError>>()?;
         let endpoints: Vec<_> = listeners.iter().map(Listener::endpoint).cloned().collect();
         started(&endpoints);
         let files = Files { identity, tokens: settings.tokens.clone() };

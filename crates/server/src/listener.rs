@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::watch;
-use tupelo_protocol::{Endpoint, Host, Tls};
+use tupelo_protocol::{Endpoint, Tls};
 
 use crate::certificates::Identity;
+use crate::inherited::Inherited;
 use crate::stream::{Socket, Stream};
 use crate::{ServeError, Shared, connection, http};
 
@@ -33,6 +34,30 @@ const EXPOSED_HINT: &str = "listen on tls:// with --client-ca or --tokens, so th
 pub(crate) struct Listener {
     endpoint: Endpoint,
     bound: Bound,
+    /// Whether the name of a Unix socket goes with it.
+    is_own: bool,
+}
+
+/// What is spoken at a port.
+enum Speaks {
+    Frames,
+    Tls(Rc<Identity>),
+    Http,
+}
+
+impl Speaks {
+    fn of(endpoint: &Endpoint, identity: Option<&Rc<Identity>>) -> Result<Self, ServeError> {
+        Ok(match endpoint {
+            Endpoint::Unix(_) | Endpoint::Tcp(_) => Self::Frames,
+            Endpoint::Http(_) => Self::Http,
+            Endpoint::Tls(_) => {
+                Self::Tls(Rc::clone(identity.ok_or_else(|| ServeError::Unusable {
+                    problem: format!("{endpoint} needs a certificate"),
+                    hint: "give PEM files with --certificate and --key",
+                })?))
+            }
+        })
+    }
 }
 
 enum Bound {
@@ -49,38 +74,64 @@ impl Listener {
     pub(crate) fn bind(
         endpoint: &Endpoint,
         identity: Option<&Rc<Identity>>,
+        safety: (bool, bool),
+    ) -> Result<Self, ServeError> {
+        if let Endpoint::Unix(path) = endpoint {
+            return Ok(Self {
+                endpoint: endpoint.clone(),
+                bound: Bound::Unix(unix(path)?),
+                is_own: true,
+            });
+        }
+        let speaks = Speaks::of(endpoint, identity)?;
+        let (listener, address) = tcp(endpoint)?;
+        let endpoint = endpoint.on_port(address.port());
+        Self::at_port(endpoint, (listener, address), speaks, safety)
+    }
+
+    /// Listens where somebody else has listened by now. The name of a Unix socket stays when the server ends.
+    pub(crate) fn take_over(
+        socket: &Inherited,
+        identity: Option<&Rc<Identity>>,
+        safety: (bool, bool),
+    ) -> Result<Self, ServeError> {
+        let endpoint = socket.endpoint.clone();
+        let problem = || format!("the server can not listen at {endpoint}");
+        let refused = |error| ServeError::System { problem: problem(), hint: PORT_HINT, error };
+        let socket = socket.socket().map_err(refused)?;
+        if let Endpoint::Unix(_) = endpoint {
+            let listener = std::os::unix::net::UnixListener::from(socket);
+            listener.set_nonblocking(true).map_err(refused)?;
+            let bound = Bound::Unix(UnixListener::from_std(listener).map_err(refused)?);
+            return Ok(Self { endpoint, bound, is_own: false });
+        }
+        let speaks = Speaks::of(&endpoint, identity)?;
+        let listener = std::net::TcpListener::from(socket);
+        let bound = from_std(listener).and_then(|listener| {
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        let bound = bound.map_err(refused)?;
+        Self::at_port(endpoint, bound, speaks, safety)
+    }
+
+    fn at_port(
+        endpoint: Endpoint,
+        (listener, address): (TcpListener, SocketAddr),
+        speaks: Speaks,
         (has_tokens, insecure): (bool, bool),
     ) -> Result<Self, ServeError> {
-        let reachable = |host| tcp(endpoint, host);
-        match endpoint {
-            Endpoint::Unix(path) => {
-                let bound = Bound::Unix(unix(path)?);
-                Ok(Self { endpoint: endpoint.clone(), bound })
-            }
-            Endpoint::Tcp(host) => {
-                let (listener, address) = reachable(host)?;
-                require_safe(endpoint, address, insecure)?;
-                let endpoint = Endpoint::Tcp(on_port(host, address));
-                Ok(Self { endpoint, bound: Bound::Tcp(listener) })
-            }
-            Endpoint::Http(host) => {
-                let (listener, address) = reachable(host)?;
-                require_safe(endpoint, address, insecure)?;
-                let endpoint = Endpoint::Http(on_port(host, address));
-                Ok(Self { endpoint, bound: Bound::Http(listener) })
-            }
-            Endpoint::Tls(host) => {
-                let identity = identity.ok_or_else(|| ServeError::Unusable {
-                    problem: format!("{endpoint} needs a certificate"),
-                    hint: "give PEM files with --certificate and --key",
-                })?;
-                let (listener, address) = reachable(host)?;
-                let is_safe = insecure || has_tokens || identity.asks_clients();
-                require_safe(endpoint, address, is_safe)?;
-                let endpoint = Endpoint::Tls(on_port(host, address));
-                Ok(Self { endpoint, bound: Bound::Tls(listener, Rc::clone(identity)) })
-            }
-        }
+        let knows_clients = match &speaks {
+            Speaks::Tls(identity) => has_tokens || identity.asks_clients(),
+            Speaks::Frames | Speaks::Http => false,
+        };
+        require_safe(&endpoint, address, insecure || knows_clients)?;
+        let bound = match speaks {
+            Speaks::Frames => Bound::Tcp(listener),
+            Speaks::Http => Bound::Http(listener),
+            Speaks::Tls(identity) => Bound::Tls(listener, identity),
+        };
+        Ok(Self { endpoint, bound, is_own: true })
     }
 
     /// Where it listens, with the port that it got.
@@ -123,7 +174,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Endpoint::Unix(path) = &self.endpoint {
+        if let Endpoint::Unix(path) = &self.endpoint
+            && self.is_own
+        {
             // If somebody else has removed it, all is well.
             let _ = fs::remove_file(path);
         }
@@ -157,14 +210,15 @@ fn unix(path: &Path) -> Result<UnixListener, ServeError> {
     Ok(listener)
 }
 
-/// Listens on the first address of `host` that is one of this machine's.
-fn tcp(endpoint: &Endpoint, host: &Host) -> Result<(TcpListener, SocketAddr), ServeError> {
+/// Listens on the first address of the host that is one of this machine's.
+fn tcp(endpoint: &Endpoint) -> Result<(TcpListener, SocketAddr), ServeError> {
     let refused = |error| ServeError::System {
         problem: format!("nobody can listen at {endpoint}"),
         hint: PORT_HINT,
         error,
     };
-    let addresses = (host.name.as_str(), host.port).to_socket_addrs().map_err(refused)?;
+    let (name, port) = endpoint.host().map_or(("", 0), |host| (host.name.as_str(), host.port));
+    let addresses = (name, port).to_socket_addrs().map_err(refused)?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for address in addresses {
         let bound = listen(address).and_then(|listener| {
@@ -180,7 +234,10 @@ fn tcp(endpoint: &Endpoint, host: &Host) -> Result<(TcpListener, SocketAddr), Se
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = std::net::TcpListener::bind(address)?;
+    from_std(std::net::TcpListener::bind(address)?)
+}
+
+fn from_std(listener: std::net::TcpListener) -> io::Result<TcpListener> {
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
 }
@@ -198,9 +255,4 @@ fn require_safe(endpoint: &Endpoint, address: SocketAddr, is_safe: bool) -> Resu
     }
     let problem = format!("at {endpoint} every machine that reaches this one could use all spaces");
     Err(ServeError::Unusable { problem, hint: EXPOSED_HINT })
-}
-
-/// The host with the port that it got.
-fn on_port(host: &Host, address: SocketAddr) -> Host {
-    Host { name: host.name.clone(), port: address.port() }
 }

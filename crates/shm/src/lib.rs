@@ -35,6 +35,7 @@ pub mod futex;
 mod group;
 pub mod headroom;
 mod home;
+pub mod inherited;
 mod kept;
 mod link;
 mod liveness;

@@ -1,8 +1,10 @@
 //! `tupelo serve`: a server and its clients, as processes that are killed.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -120,6 +122,51 @@ fn it_serves_the_command_line_until_sigterm_and_takes_its_socket_away() {
     let lost = run(&["take", &url, "job", ":int", "--try"]);
     assert_eq!(lost.code, 1);
     assert!(lost.err.contains("TUP-002") && lost.err.contains("no such socket"), "{lost:?}");
+}
+
+/// A server that is given a listening socket as systemd does it: as its descriptor 3, under its own number.
+fn activated(listener: impl Into<std::os::fd::OwnedFd>, words: &str, name: &str) -> Child {
+    let program = env!("CARGO_BIN_EXE_tupelo");
+    let script = format!("LISTEN_PID=$$ exec '{program}' serve {words} 3<&0 </dev/null");
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &script]).env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", name);
+    shell.stdin(listener.into()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn it_serves_at_sockets_that_somebody_else_listens_at_for_it() {
+    let path = std::env::temp_dir().join(format!("tupelo-{}-activated.sock", std::process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    let url = format!("unix://{}?space=jobs", path.display());
+    // It connects before there is a server, and waits for its answer.
+    let put = thread::spawn({
+        let url = url.clone();
+        move || run(&["put", &url, "job", "7"])
+    });
+    let mut server = activated(listener, "", "tupelo.socket");
+    assert_eq!(put.join().unwrap().code, 0);
+    assert_eq!(run(&["take", &url, "job", ":int", "--try"]).out, "(\"job\", 7)\n");
+    let pid = Pid::from_raw(server.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(path.exists(), "the socket is not the server's");
+    std::fs::remove_file(&path).unwrap();
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut server = activated(listener, "", "http");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, format!("serving http://{address}/v1/spaces/NAME\n"), "and nowhere else");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_socket_at_which_nobody_listens_is_refused() {
+    let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut server = activated(one, "2>/dev/null", "");
+    assert_eq!(server.wait().unwrap().code(), Some(1));
 }
 
 #[test]

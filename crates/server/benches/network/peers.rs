@@ -64,6 +64,7 @@ impl Server {
 /// Serves spaces in memory, and prints the port, until it is killed.
 pub(crate) fn serve() {
     let settings = Settings {
+        inherited: Vec::new(),
         endpoints: vec![Endpoint::Tcp(Host { name: "127.0.0.1".into(), port: 0 })],
         certificates: None,
         insecure: false,

@@ -100,6 +100,7 @@ pub(crate) fn settings(engine: Engine) -> Settings {
     let name = format!("tupelo-served-{}-{}.sock", std::process::id(), count());
     Settings {
         endpoints: vec![Endpoint::Unix(std::env::temp_dir().join(name))],
+        inherited: Vec::new(),
         certificates: None,
         insecure: false,
         tokens: None,
