@@ -78,6 +78,11 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Whether nothing has come but what was returned.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
     /// The next frame, if it has come whole.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ const PUTTERS: i64 = 2;
 const TAKERS: usize = 2;
 /// One part of so many breaks its connection.
 const BREAKS_ONE_OF: u64 = 40;
+/// Of so many that break, one falls silent instead: its client notices after 30 s. So only where there is more time.
+const SILENCES_ONE_OF: u64 = 100;
 
 /// A name of what was put: by whom, and which.
 type Name = (i64, i64);
@@ -156,11 +158,15 @@ fn each_effect_happens_once_however_often_connections_break_t1_o2_k1_n1() {
         clients.push(scope.spawn(move || claim(&claimer, PUTTERS, until)));
         clients.push(scope.spawn(move || hear(&hearer, until)));
         proxy.break_one_of(BREAKS_ONE_OF);
+        if torture_time().is_some() {
+            proxy.silence_one_of(SILENCES_ONE_OF);
+        }
         let begin = Instant::now();
         while begin.elapsed() < time && clients.iter().all(|client| !client.is_finished()) {
             thread::sleep(SHORT);
         }
         proxy.break_one_of(0);
+        proxy.silence_one_of(0);
         until.store(true, Ordering::Relaxed);
         clients.into_iter().map(|client| client.join().unwrap()).collect::<Vec<_>>()
     });
@@ -172,6 +178,9 @@ fn each_effect_happens_once_however_often_connections_break_t1_o2_k1_n1() {
     let (put, taken) = told
         .iter()
         .fold((0, 0), |(put, taken), told| (put + told.put.len(), taken + told.taken.len()));
-    let breaks = proxy.breaks();
-    assert!(breaks > 0 && put > 0 && taken > 0, "{breaks} breaks, {put} put, {taken} taken");
+    let (breaks, (silences, doubles)) = (proxy.breaks(), proxy.silences_and_doubles());
+    let counts = format!(
+        "{breaks} breaks, {silences} silences, {doubles} doubled, {put} put, {taken} taken"
+    );
+    assert!(breaks > 0 && doubles > 0 && put > 0 && taken > 0, "{counts}");
 }
