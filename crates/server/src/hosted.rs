@@ -14,8 +14,17 @@ use tupelo_protocol::{Fault, Opened};
 
 use crate::audit::Act;
 use crate::descriptor::watched;
+use crate::meters::{Field, Meter, Meters};
 use crate::session::Session;
 use crate::{Engine, ServedSpace};
+
+/// The figures of a space.
+pub(crate) struct Figures {
+    pub(crate) name: String,
+    pub(crate) stat: Stat,
+    /// What has gone through this server, by first field.
+    pub(crate) meters: Vec<(Field, Meter)>,
+}
 
 /// Spaces that a server has at most (rule B2).
 const SPACES_MAX: usize = 4096;
@@ -142,10 +151,12 @@ impl Spaces {
     }
 
     /// The figures of the spaces that are open, in the order of their names; not of those that were removed beside the server.
-    pub(crate) fn stats(&self) -> Result<Vec<(String, Stat)>, Error> {
+    pub(crate) fn stats(&self) -> Result<Vec<Figures>, Error> {
         let named = |name: String| {
             let stat = self.stat(&name).transpose()?;
-            Some(stat.map(|stat| (name, stat)))
+            let meters = self.by_name.borrow().get(&name).map(|hosted| hosted.meters.all());
+            let meters = meters.unwrap_or_default();
+            Some(stat.map(|stat| Figures { name, stat, meters }))
         };
         self.names().into_iter().filter_map(named).collect()
     }
@@ -207,6 +218,8 @@ pub(crate) struct Hosted {
     waits: RefCell<HashMap<u32, (Weak<Session>, u64)>>,
     /// Told of the first call that waits, and of the end.
     changed: Rc<Notify>,
+    /// What has gone through.
+    pub(crate) meters: Meters,
 }
 
 impl Hosted {
@@ -223,6 +236,7 @@ impl Hosted {
             is_shared,
             waits: RefCell::default(),
             changed: Rc::clone(&changed),
+            meters: Meters::default(),
         });
         tokio::task::spawn_local(ring(Rc::downgrade(&hosted), rung, changed));
         Ok(hosted)

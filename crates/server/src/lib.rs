@@ -18,6 +18,7 @@ mod http;
 mod inherited;
 mod kept;
 mod listener;
+mod meters;
 mod outbox;
 mod process;
 mod quotas;

@@ -16,6 +16,7 @@ use crate::answers::{Answer, Answers};
 use crate::asked::{self, Purpose};
 use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Pending};
+use crate::meters::Handed;
 use crate::outbox::Outbox;
 use crate::quotas::{InUse, Usage};
 use crate::rights::Principal;
@@ -64,7 +65,7 @@ pub(crate) enum Open {
     /// It watches, or waits for room. It is told once, and again when it has looked.
     Watches { waiting: Rc<QueuedWait>, was_notified: bool, has_more: bool },
     /// It was answered, and what it has found is held until that is acknowledged.
-    Holds(Held, Rc<Vec<u8>>),
+    Holds(Held, Rc<Vec<u8>>, Handed),
     /// It was answered so, and has left this open.
     Keeps(Rc<Kept>, Answer),
     /// It waits for events of the subscription that this request has left open.
@@ -77,6 +78,8 @@ pub(crate) struct QueuedWait {
     number: u32,
     /// Always there, but for the moment in which something is picked up.
     waiter: Option<Waiter>,
+    /// Since when.
+    since: Instant,
     _in_use: InUse,
 }
 
@@ -88,7 +91,8 @@ impl QueuedWait {
     ) -> Result<Self, Fault> {
         let in_use = session.usage.begin_wait()?;
         let number = hosted.register(&waiter, session.weak(), id);
-        Ok(Self { hosted: Rc::clone(hosted), number, waiter: Some(waiter), _in_use: in_use })
+        let (hosted, waiter, since) = (Rc::clone(hosted), Some(waiter), Instant::now());
+        Ok(Self { hosted, number, waiter, since, _in_use: in_use })
     }
 
     /// Runs a put for this place in the wait queue for room.
@@ -102,8 +106,7 @@ impl QueuedWait {
 
 impl Drop for QueuedWait {
     fn drop(&mut self) {
-        // First: the number may be another's as soon as the waiter has gone.
-        self.hosted.unregister(self.number);
+        self.hosted.unregister(self.number); // First: the number may be another's as soon as the waiter has gone.
     }
 }
 
@@ -282,7 +285,7 @@ impl Session {
                 }
                 return true;
             }
-            Some(Open::Holds(_, tuples)) => {
+            Some(Open::Holds(_, tuples, _)) => {
                 let tuples = Rc::clone(tuples);
                 drop(requests);
                 let tuples = tupelo_protocol::Tuples::of_encoding(&tuples);
@@ -331,15 +334,15 @@ impl Session {
     }
 
     /// Gives tuples to the client, to be acknowledged.
-    pub(crate) fn give(&self, id: u64, held: Held, tuples: &[u8]) {
+    pub(crate) fn give(&self, id: u64, held: Held, tuples: &[u8], handed: Handed) {
         let kept = if self.outlives.get() { tuples.to_vec() } else { Vec::new() };
-        self.requests.borrow_mut().insert(id, Open::Holds(held, Rc::new(kept)));
+        self.requests.borrow_mut().insert(id, Open::Holds(held, Rc::new(kept), handed));
         self.held.borrow_mut().push_back((Instant::now(), id));
         let tuples = tupelo_protocol::Tuples::of_encoding(tuples);
         self.reply(&Reply::Found { id, held: true, tuples });
     }
 
-    /// When that was handed over which the client has had longest, and has said nothing of.
+    /// When that was handed over of which the client has said nothing for longest.
     pub(crate) fn held_since(&self) -> Option<Instant> {
         let (mut held, requests) = (self.held.borrow_mut(), self.requests.borrow());
         while let Some((since, id)) = held.front().copied() {
@@ -452,11 +455,13 @@ impl Session {
                 self.requests.borrow_mut().insert(id, Open::Waits(line, purpose));
             }
             Ok(asked::PickedUp::Held(held, tuples)) => {
+                let handed = Handed::new(&line.hosted, (&tuples, 0), line.since.elapsed());
                 drop(line);
-                self.give(id, held, &tuples);
+                self.give(id, held, &tuples, handed);
             }
             Ok(asked::PickedUp::Claimed(claim, tuples)) => {
                 let hosted = Rc::clone(&line.hosted);
+                Handed::new(&hosted, (&tuples, 1), line.since.elapsed());
                 drop(line);
                 self.give_claim(id, claim, &hosted, &tuples);
             }
@@ -470,7 +475,8 @@ impl Session {
     fn acknowledge(&self, id: u64) {
         let open = self.requests.borrow_mut().remove(&id);
         match open {
-            Some(Open::Holds(held, _)) => {
+            Some(Open::Holds(held, _, handed)) => {
+                handed.arrived();
                 // One that was lost meanwhile is somebody else's: there is nobody to tell, as the client has its tuple.
                 let _ = held.done();
             }
@@ -489,7 +495,7 @@ impl Session {
         }
         let open = self.requests.borrow_mut().remove(&id);
         match open {
-            Some(Open::Holds(held, _)) => held.give_back(),
+            Some(Open::Holds(held, ..)) => held.give_back(),
             Some(Open::Keeps(kept, _)) => self.let_go(&kept),
             _ => {}
         }
@@ -564,8 +570,8 @@ impl Drop for Session {
         for open in requests.values() {
             match open {
                 // The client may have it, and have said so to nobody (rules T1, C3).
-                Open::Holds(held, _) if is_over => drop(held.done()),
-                Open::Holds(held, _) => held.give_back(),
+                Open::Holds(held, ..) if is_over => drop(held.done()),
+                Open::Holds(held, ..) => held.give_back(),
                 Open::Keeps(kept, _) => kept.end(),
                 Open::Waits(..) | Open::Watches { .. } | Open::AwaitsEvents(_) => {}
             }

@@ -1,6 +1,7 @@
 //! Claims, and what becomes of tuples that nobody could be done with (rules K1 to K5).
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use tupelo::encoding::{Decoded, encode_tuple_ref, write};
 use tupelo::{
@@ -13,6 +14,7 @@ use super::{Found, Purpose, encoded, not_for};
 use crate::answers::Answer;
 use crate::hosted::Hosted;
 use crate::kept::Share;
+use crate::meters::Handed;
 use crate::session::{QueuedWait, Session};
 
 /// Claims a match; if there is none and the request waits, it joins the wait queue.
@@ -26,6 +28,7 @@ pub(super) fn claim(
     let space = &hosted.space;
     if let Some((claim, tuple)) = space.try_claim(template, order, terms, encoded)? {
         let tuples = tuples_of(&claim, &tuple)?;
+        Handed::new(hosted, (&tuples, 1), Duration::ZERO);
         session.give_claim(id, claim, hosted, &tuples);
         return Ok(None);
     }

@@ -1,14 +1,16 @@
 //! Takes and reads in a space.
 
 use std::rc::Rc;
+use std::time::Duration;
 
-use tupelo::{Error, Order, Space, TemplateRef, TupleView, Want};
+use tupelo::{Error, Order, TemplateRef, TupleView, Want};
 use tupelo_protocol::Action;
 
 use super::{Found, HELD_FOR, Purpose, TERMS, one};
 use crate::answers::Answer;
 use crate::hosted::Hosted;
 use crate::kept::Held;
+use crate::meters::Handed;
 use crate::session::Session;
 
 /// Takes or reads one match; if there is none and the request waits, it joins the wait queue.
@@ -23,7 +25,8 @@ pub(super) fn find(
     match action {
         Action::Take => {
             if let Some((claim, tuples)) = space.try_claim(template, order, &TERMS, one)? {
-                session.give(id, Held::One(claim), &tuples);
+                let handed = Handed::new(hosted, (&tuples, 0), Duration::ZERO);
+                session.give(id, Held::One(claim), &tuples, handed);
                 return Ok(None);
             }
         }
@@ -47,12 +50,12 @@ pub(super) fn find(
 /// Takes or reads the matches of one moment, unless there are too few.
 pub(super) fn find_many(
     session: &Session,
-    space: &Space,
+    hosted: &Rc<Hosted>,
     (id, action): (u64, Action),
     (at_least, at_most): (usize, usize),
     template: &[TemplateRef<'_>],
 ) -> Result<Option<Answer>, Error> {
-    let mut found = Found::default();
+    let (space, mut found) = (&hosted.space, Found::default());
     let mut visitor = |tuple: TupleView<'_>| found.add(tuple);
     if action == Action::Read {
         let read = space.read_all(template, Some(at_most), visitor)?;
@@ -65,6 +68,8 @@ pub(super) fn find_many(
     if taken.is_none() {
         return Ok(Some(Answer::Nothing));
     }
-    session.give(id, Held::Many(transaction), &found.into_tuples()?);
+    let tuples = found.into_tuples()?;
+    let handed = Handed::new(hosted, (&tuples, 0), Duration::ZERO);
+    session.give(id, Held::Many(transaction), &tuples, handed);
     Ok(None)
 }

@@ -15,6 +15,7 @@ use super::{Found, PickedUp, Purpose, not_for, one, with_template};
 use crate::answers::Answer;
 use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Open};
+use crate::meters::Handed;
 use crate::session::Session;
 
 /// Begins a transaction over the space and others of the same connection.
@@ -197,7 +198,9 @@ fn give(
 ) -> Result<(), Fault> {
     match held(session, (kept, at), tuples) {
         Ok(held) => {
-            session.give(id, held, tuples);
+            let (_, _, hosted) = seen((kept, at))?;
+            let handed = Handed::new(hosted, (tuples, 0), Duration::ZERO);
+            session.give(id, held, tuples, handed);
             Ok(())
         }
         Err(fault) => {

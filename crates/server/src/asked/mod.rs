@@ -128,6 +128,9 @@ fn in_space(
     let operation = &narrowed.operation();
     session.usage.require_content(&hosted.space, operation)?;
     if let Some(answer) = at_once(session, &hosted.space, operation)? {
+        if let (Operation::Put { tuples, .. }, Answer::Done(1..)) = (operation, &answer) {
+            hosted.meters.count_puts(tuples.as_bytes());
+        }
         return Ok(Some(answer));
     }
     if let Operation::Find { action, order, amount, waits, template } = *operation {
@@ -138,7 +141,7 @@ fn in_space(
             Amount::One => finds::find(session, hosted, id, (action, order, waits), template),
             Amount::Many { at_least, at_most } => {
                 let numbers = (at_least, at_most.unwrap_or(usize::MAX));
-                finds::find_many(session, &hosted.space, (id, action), numbers, template)
+                finds::find_many(session, hosted, (id, action), numbers, template)
             }
         });
     }
@@ -215,7 +218,10 @@ fn wait_or_keep(
         }
         Operation::PutLeased { tuple, terms, unless } => {
             match leases::put(space, tuple, terms, unless)? {
-                Some(lease) => Kept::Lease(lease),
+                Some(lease) => {
+                    hosted.meters.count_puts(tuple.as_bytes());
+                    Kept::Lease(lease)
+                }
                 None => return Ok(Some(Answer::Nothing)),
             }
         }

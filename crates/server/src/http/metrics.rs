@@ -1,8 +1,11 @@
 //! Figures for Prometheus, in its text format.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use tupelo::{ShapeStat, Stat};
+
+use crate::hosted::Figures;
+use crate::meters::{BUCKETS, Meter, Times};
 
 /// What the page is called.
 pub(super) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -96,18 +99,18 @@ const SHAPE_FIGURES: [Figure<ShapeStat>; 4] = [
     },
 ];
 
-/// The page for these spaces, by their names.
-pub(super) fn page(spaces: &[(String, Stat)]) -> String {
+/// The page for these spaces, in their order.
+pub(super) fn page(spaces: &[Figures]) -> String {
     let mut page = String::new();
     for Figure { name, help, kind, of } in FIGURES {
         head(&mut page, (name, help, kind));
-        for (space, stat) in spaces {
+        for Figures { name: space, stat, .. } in spaces {
             line(&mut page, name, &[("space", space)], of(stat));
         }
     }
     for Figure { name, help, kind, of } in SHAPE_FIGURES {
         head(&mut page, (name, help, kind));
-        for (space, stat) in spaces {
+        for Figures { name: space, stat, .. } in spaces {
             let mut shapes: Vec<_> = stat.shapes.iter().collect();
             shapes.sort_by_key(|shape| std::cmp::Reverse(shape.count));
             for shape in shapes.into_iter().take(SHAPES_MAX) {
@@ -116,7 +119,79 @@ pub(super) fn page(spaces: &[(String, Stat)]) -> String {
             }
         }
     }
+    fields(&mut page, spaces);
     page
+}
+
+const FIELD_FIGURES: [Figure<Meter>; 2] = [
+    Figure {
+        name: "tupelo_field_puts_total",
+        help: "Tuples put through this server so far, by their first field.",
+        kind: "counter",
+        of: |meter| meter.puts,
+    },
+    Figure {
+        name: "tupelo_field_takes_total",
+        help: "Tuples taken or claimed through this server so far, by their first field.",
+        kind: "counter",
+        of: |meter| meter.takes,
+    },
+];
+
+/// Shows the figures of one field, with its labels.
+type Show<'a> = &'a mut dyn FnMut(&[(&str, &str)], &Meter);
+
+/// Times, by first field.
+struct Ranges {
+    name: &'static str,
+    help: &'static str,
+    of: fn(&Meter) -> &Times,
+}
+
+const FIELD_TIMES: [Ranges; 2] = [
+    Ranges {
+        name: "tupelo_field_wait_seconds",
+        help: "How long takes and claims have waited for a tuple.",
+        of: |meter| &meter.waits,
+    },
+    Ranges {
+        name: "tupelo_field_hand_over_seconds",
+        help: "From when a taken tuple was sent until its client had it.",
+        of: |meter| &meter.hand_overs,
+    },
+];
+
+/// What has gone through, by first field. Without a label: all other fields together.
+fn fields(page: &mut String, spaces: &[Figures]) {
+    let each = |show: Show<'_>| {
+        for Figures { name, meters, .. } in spaces {
+            for (field, meter) in meters {
+                let field = field.as_deref().map(|field| ("field", field));
+                let labels: Vec<_> = [("space", name.as_str())].into_iter().chain(field).collect();
+                show(&labels, meter);
+            }
+        }
+    };
+    for Figure { name, help, kind, of } in FIELD_FIGURES {
+        head(page, (name, help, kind));
+        each(&mut |labels, meter| line(page, name, labels, of(meter)));
+    }
+    for Ranges { name, help, of } in FIELD_TIMES {
+        head(page, (name, help, "histogram"));
+        each(&mut |labels, meter| histogram(page, name, labels, of(meter)));
+    }
+}
+
+fn histogram(page: &mut String, name: &str, labels: &[(&str, &str)], times: &Times) {
+    let ends = BUCKETS.iter().map(|end| end.as_secs_f64().to_string()).chain(["+Inf".to_owned()]);
+    let mut sum = 0;
+    for (end, count) in ends.zip(times.counts) {
+        sum += count;
+        let labels = [labels, &[("le", end.as_str())]].concat();
+        line(page, &format!("{name}_bucket"), &labels, sum);
+    }
+    line(page, &format!("{name}_count"), labels, sum);
+    line(page, &format!("{name}_sum"), labels, times.sum.as_secs_f64());
 }
 
 fn head(page: &mut String, (name, help, kind): (&str, &str, &str)) {
@@ -124,7 +199,7 @@ fn head(page: &mut String, (name, help, kind): (&str, &str, &str)) {
     let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
-fn line(page: &mut String, name: &str, labels: &[(&str, &str)], figure: u64) {
+fn line(page: &mut String, name: &str, labels: &[(&str, &str)], figure: impl Display) {
     let label = |(key, value): &(&str, &str)| format!("{key}=\"{}\"", escaped(value));
     let labels: Vec<_> = labels.iter().map(label).collect();
     let _ = writeln!(page, "{name}{{{}}} {figure}", labels.join(","));

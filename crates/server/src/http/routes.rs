@@ -187,7 +187,7 @@ impl Asking<'_> {
     fn metrics(&self) -> Response<Body> {
         match self.shared.spaces.stats() {
             Ok(mut stats) => {
-                stats.retain(|(name, _)| self.principal.has(Right::Admin, name));
+                stats.retain(|figures| self.principal.has(Right::Admin, &figures.name));
                 answer::of(StatusCode::OK, metrics::KIND, metrics::page(&stats))
             }
             Err(error) => refused(&error.into()),
