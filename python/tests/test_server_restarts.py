@@ -9,38 +9,11 @@ import threading
 from contextlib import suppress
 
 import pytest
-from serving import server
+from serving import Restarted
 
 import tupelo as ts
 
 NUMBERS = itertools.count()
-
-
-class Restarted:
-    """A server of spaces in shared memory, behind a port that stays the same."""
-
-    def __init__(self):
-        self._listen = "tcp://127.0.0.1:0"
-        self._process = None
-        self._serving = None
-        self.start()
-
-    def start(self):
-        self._serving = server(self._listen, "--engine", "shm")
-        self._process = self._serving.__enter__()
-        self._listen = self._process.url.removesuffix("/NAME")
-
-    def kill(self):
-        self._process.kill()
-        self._process.wait()
-        self._serving.__exit__(None, None, None)
-
-    def restart(self):
-        self.kill()
-        self.start()
-
-    def url(self, name):
-        return f"{self._listen}/{name}?size=16M"
 
 
 @pytest.fixture
