@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use tupelo_protocol::{Fault, Key, REQUESTS_MAX, Reply, Request, code};
 
 use crate::dial::Greeted;
-use crate::journal;
+use crate::journal::{self, Reopened};
 use crate::notifier::RaisedCalls;
 use crate::opened::OpenSpace;
 use crate::reconnect;
 use crate::server::Server;
 use crate::slot::{Answer, Slot};
-use crate::state::State;
+use crate::state::{State, Take};
 use crate::wire::{Due, Wire, silent};
 
 /// A connection behind its first handshake.
@@ -143,6 +143,16 @@ impl Connection {
             // Those who wait find out whether there will be another one.
             let _ = self.lose(&wire, &io::ErrorKind::ConnectionReset.into());
         }
+    }
+
+    /// What the server held for this request in an earlier session, and the space keeps; asked once.
+    pub(crate) fn held_before(&self, id: u64) -> Option<Take> {
+        self.state().held.remove(&id)
+    }
+
+    /// Whether it was said in this session, too, that what the request has taken has arrived.
+    pub(crate) fn was_told_again(&self, id: u64) -> bool {
+        self.state().told_again.remove(&id)
     }
 
     /// Waits until it is known whether there is a socket again.
@@ -310,7 +320,7 @@ impl Connection {
         let frames = {
             let mut state = self.state();
             let frames = if resumed {
-                journal::unanswered(state.slots.values(), state.told.iter().cloned())
+                journal::unanswered(state.slots.values(), state.told.iter())
             } else {
                 let gone = journal::gone(&self.address);
                 // Also one that has become open meanwhile, in the session that is gone.
@@ -346,7 +356,11 @@ impl Connection {
     }
 
     /// Opens a space over a socket that nobody else uses yet. Returns the number that it had, and the one that it has.
-    fn open_again(&self, wire: &Wire, space: &OpenSpace) -> io::Result<(u32, Result<u32, Fault>)> {
+    fn open_again(
+        &self,
+        wire: &Wire,
+        space: &OpenSpace,
+    ) -> io::Result<(u32, Result<Reopened, Fault>)> {
         let before = space.number().map_or(u32::MAX, |(_, number)| number);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut bytes = Vec::new();
@@ -360,7 +374,9 @@ impl Connection {
             }
             wire.read(|frame| {
                 match Reply::read(frame)? {
-                    Reply::Opened { space, .. } => opened = Some(Ok(space)),
+                    Reply::Opened { space: number, keeper, .. } => {
+                        opened = Some(Ok(space.reopened(number, keeper)));
+                    }
                     Reply::Refused { id: Some(_), fault } => opened = Some(Err(fault)),
                     Reply::Refused { id: None, fault } => return Err(fault),
                     _ => {}
@@ -368,7 +384,7 @@ impl Connection {
                 Ok(())
             })?;
         }
-        Ok((before, opened.unwrap_or(Ok(u32::MAX))))
+        Ok((before, opened.unwrap_or_else(|| Ok(space.reopened(u32::MAX, None)))))
     }
 
     /// Has a space opened again in each new session. False if the session has changed since it was opened.

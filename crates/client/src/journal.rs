@@ -12,6 +12,7 @@ use std::sync::Arc;
 use tupelo_protocol::{Action, Fault, Operation, Reply, Request, Target, code};
 
 use crate::slot::{Sent, Slot};
+use crate::state::Told;
 
 /// A frame as it is written.
 pub(crate) type Frame = Arc<Vec<u8>>;
@@ -24,8 +25,18 @@ pub(crate) fn content(frame: &Frame) -> &[u8] {
     frame.get(LENGTH_BYTES..).unwrap_or_default()
 }
 
-/// The numbers of spaces in a new session, by those of the one before; or why there is none.
-pub(crate) type Numbers = HashMap<u32, Result<u32, Fault>>;
+/// A space in a new session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reopened {
+    pub(crate) number: u32,
+    /// What keeps the keys of its requests.
+    pub(crate) keeper: Option<u64>,
+    /// Whether that is what has kept them before.
+    pub(crate) knows_keys: bool,
+}
+
+/// The spaces in a new session, by their numbers in the one before; or why there is none.
+pub(crate) type Numbers = HashMap<u32, Result<Reopened, Fault>>;
 
 /// What becomes of a request whose session is gone.
 pub(crate) enum Fate {
@@ -38,9 +49,10 @@ pub(crate) enum Fate {
 /// All that a session which the server still has needs to be told again, in the order in which it was said.
 pub(crate) fn unanswered<'s>(
     slots: impl Iterator<Item = &'s Slot>,
-    told: impl Iterator<Item = (u64, Frame)>,
+    told: impl Iterator<Item = &'s Told>,
 ) -> Vec<Frame> {
-    let mut all: Vec<(u64, Frame)> = told.collect();
+    let mut all: Vec<(u64, Frame)> =
+        told.map(|told| (told.sequence, Arc::clone(&told.frame))).collect();
     for slot in slots {
         if let Some(sent) = slot.sent.as_ref().filter(|sent| !sent.has_last_answer) {
             all.push((sent.sequence, Arc::clone(&sent.frame)));
@@ -53,7 +65,7 @@ pub(crate) fn unanswered<'s>(
 }
 
 /// What becomes of a request in a new session. `is_same_server` says whether it is the server which had the one before: then it
-/// knows the keys of what has happened.
+/// knows the keys of what has happened. So does a space that keeps them itself.
 pub(crate) fn fate(
     sent: &Sent,
     numbers: &Numbers,
@@ -72,11 +84,14 @@ pub(crate) fn fate(
         _ => return Ok(Fate::Again(Arc::clone(frame))),
     };
     let Target::Space(number) = on else { return gone(operation.changes()) };
-    if !may_be_said_again(&operation, is_same_server, was_written) {
+    let reopened = numbers.get(&number);
+    let keeps_keys = matches!(reopened, Some(Ok(reopened)) if reopened.knows_keys);
+    let known = Known { by_server: is_same_server, by_space: keeps_keys };
+    if !may_be_said_again(&operation, known, was_written) {
         return gone(operation.changes());
     }
-    match numbers.get(&number) {
-        Some(Ok(number)) => {
+    match reopened {
+        Some(Ok(Reopened { number, .. })) => {
             let mut again = Vec::with_capacity(frame.len() + 4);
             Request::Do { id, on: Target::Space(*number), key, operation }.write(&mut again)?;
             Ok(Fate::Again(Arc::new(again)))
@@ -86,21 +101,23 @@ pub(crate) fn fate(
     }
 }
 
+/// Who knows the keys of what has happened.
+#[derive(Clone, Copy)]
+struct Known {
+    by_server: bool,
+    by_space: bool,
+}
+
 /// Whether an operation in a space may be begun anew. It may if no server has read it, or if it changes nothing. A take may,
-/// since the tuple went back with the session. A put may if the server knows whether it has happened.
-const fn may_be_said_again(
-    operation: &Operation<'_>,
-    is_same_server: bool,
-    was_written: bool,
-) -> bool {
+/// since the tuple went back with the session. A put may if the server knows whether it has happened, or the space does.
+const fn may_be_said_again(operation: &Operation<'_>, known: Known, was_written: bool) -> bool {
     match operation {
         // They name spaces by the numbers of the session that is gone.
         Operation::Begin { .. } | Operation::Transfer { .. } => false,
         _ if !was_written => true,
         Operation::Find { action: Action::Take, .. } | Operation::Claim { .. } => true,
-        Operation::Put { .. } | Operation::Swap { .. } | Operation::Requeue { .. } => {
-            is_same_server
-        }
+        Operation::Put { .. } | Operation::Swap { .. } => known.by_server || known.by_space,
+        Operation::Requeue { .. } => known.by_server,
         operation => !operation.changes(),
     }
 }

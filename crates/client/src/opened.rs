@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tupelo_protocol::{Fault, Opened, Request, Target};
 
-use crate::journal::Numbers;
+use crate::journal::{Numbers, Reopened};
 use crate::space::OpenOptions;
 
 /// A space that is open.
@@ -19,14 +19,20 @@ pub(crate) struct OpenSpace {
 struct State {
     session: u64,
     number: Result<u32, Fault>,
+    /// What keeps the keys of its requests, also beyond the end of the server.
+    keeper: Option<u64>,
 }
 
 impl OpenSpace {
-    /// One that has this number in this session.
-    pub(crate) fn new(options: &OpenOptions, session: u64, number: u32) -> Self {
+    /// One that has this number in this session, and keeps keys there.
+    pub(crate) fn new(
+        options: &OpenOptions,
+        session: u64,
+        (number, keeper): (u32, Option<u64>),
+    ) -> Self {
         // Who connects again means the one that is there.
         let options = OpenOptions { fresh: false, ..options.clone() };
-        Self { options, state: Mutex::new(State { session, number: Ok(number) }) }
+        Self { options, state: Mutex::new(State { session, number: Ok(number), keeper }) }
     }
 
     /// The session, and the number of the space in it.
@@ -48,6 +54,12 @@ impl OpenSpace {
         self.number().map(|(session, number)| (session, Target::Space(number)))
     }
 
+    /// The same space in another session.
+    pub(crate) fn reopened(&self, number: u32, keeper: Option<u64>) -> Reopened {
+        let knows_keys = keeper.is_some() && keeper == self.state().keeper;
+        Reopened { number, keeper, knows_keys }
+    }
+
     /// What opens it again.
     pub(crate) fn request(&self, id: u64) -> Request<'_> {
         Request::Open { id, opened: self.options.opened() }
@@ -57,7 +69,9 @@ impl OpenSpace {
     pub(crate) fn go_on(&self, session: u64, numbers: &Numbers, gone: &Fault) {
         let mut state = self.state();
         if let Ok(before) = state.number {
-            state.number = numbers.get(&before).cloned().unwrap_or_else(|| Err(gone.clone()));
+            let now = numbers.get(&before).cloned().unwrap_or_else(|| Err(gone.clone()));
+            state.keeper = now.as_ref().ok().and_then(|now| now.keeper);
+            state.number = now.map(|now| now.number);
         }
         state.session = session;
     }

@@ -6,6 +6,7 @@ use tupelo_protocol::Reply;
 
 use crate::journal::{Frame, ends_with_session};
 use crate::notifier::RaisedCalls;
+use crate::state::Take;
 
 /// A request that was said, until its caller is done with it.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Sent {
     pub(crate) has_last_answer: bool,
     /// Whether what it was answered ends with the session.
     pub(crate) needs_session: bool,
+    /// What another server knows it by, if it is a take.
+    pub(crate) take: Option<Take>,
 }
 
 /// An answer, and the session in which it came.

@@ -183,12 +183,12 @@ impl Session {
             let answer = exchange(&connection, id, || connection.send(&open, None).map(drop));
             connection.forget(id);
             let Answer { frame, session } = answer?;
-            let (number, when_full) = match Reply::read(&frame)? {
-                Reply::Opened { space, when_full, .. } => (space, when_full),
+            let (opened, when_full) = match Reply::read(&frame)? {
+                Reply::Opened { space, when_full, keeper, .. } => ((space, keeper), when_full),
                 Reply::Refused { fault, .. } => return Err(fault),
                 other => return Err(unexpected(&other)),
             };
-            let space = Arc::new(OpenSpace::new(&options, session, number));
+            let space = Arc::new(OpenSpace::new(&options, session, opened));
             if connection.keep_open(&space, session) {
                 return Ok(Self { connection, space, when_full });
             }
@@ -376,8 +376,11 @@ pub(crate) fn show(
     match seen {
         Ok(true) if held => acknowledge(connection, answered)?,
         _ if held => {
-            // With a session that is gone, it has gone back.
-            let _ = connection.send(&Request::Cancel { id }, Some(session));
+            // With a session that is gone, it has gone back, unless the space keeps it.
+            let said = connection.send(&Request::Cancel { id }, Some(session));
+            if matches!(said, Ok(Said::Stale)) {
+                give_back(connection, id);
+            }
         }
         _ => {}
     }
@@ -397,7 +400,7 @@ fn acknowledge(connection: &Connection, answered: &Answered) -> Result<(), Fault
         Said::Written => true,
         Said::Later => {
             outside(|| connection.settle())?;
-            connection.session() == session
+            connection.session() == session || connection.was_told_again(id)
         }
         Said::Stale => false,
     };
@@ -406,11 +409,20 @@ fn acknowledge(connection: &Connection, answered: &Answered) -> Result<(), Fault
     }
     // It may have been asked for again in the session that there is now.
     let _ = connection.send(&Request::Cancel { id }, None);
+    give_back(connection, id);
     let message = format!(
         "the connection to the server at {} was lost before it knew that the tuple had arrived: it is back",
         connection.address
     );
     Err(Fault::new(code::CONNECTION_LOST, message, Some("try again")))
+}
+
+/// Gives back what was taken in an earlier session, if the space keeps it.
+fn give_back(connection: &Connection, id: u64) {
+    let Some(take) = connection.held_before(id) else { return };
+    let Ok((own, _)) = connection.begin() else { return };
+    let _ = connection.send(&take.request(own, false), None);
+    connection.forget(own);
 }
 
 fn see(tuples: Tuples<'_>, visit: Visitor<'_>) -> Result<bool, Fault> {

@@ -1,14 +1,65 @@
 //! What a connection has to remember: the requests that wait, who sleeps, and what may have to be said again.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Condvar, Weak};
 
-use tupelo_protocol::{Fault, Reply, Request};
+use tupelo_protocol::{Action, Amount, Fault, Key, Operation, Reply, Request, Target};
 
 use crate::journal::{self, Fate, Frame};
 use crate::opened::OpenSpace;
 use crate::slot::{Sent, Slot};
 use crate::wire::Wire;
+
+/// A take, as any server of its space knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Take {
+    /// The number of the space in the session.
+    pub(crate) space: u32,
+    pub(crate) key: Key,
+}
+
+impl Take {
+    /// The take of a request, if it is one whose tuple the server holds.
+    fn of(request: &Request<'_>) -> Option<Self> {
+        match request {
+            Request::Do {
+                on: Target::Space(space),
+                key: Some(key),
+                operation: Operation::Find { action: Action::Take, amount: Amount::One, .. },
+                ..
+            } => Some(Self { space: *space, key: *key }),
+            _ => None,
+        }
+    }
+
+    /// What says whether its tuple has arrived.
+    pub(crate) fn request(self, id: u64, arrived: bool) -> Request<'static> {
+        let (on, operation) = (Target::Space(self.space), Operation::Taken { arrived });
+        Request::Do { id, on, key: Some(self.key), operation }
+    }
+
+    /// The same with the number that its space has in a new session.
+    fn in_session(self, numbers: &journal::Numbers) -> Option<Self> {
+        let now = numbers.get(&self.space)?.as_ref().ok()?;
+        Some(Self { space: now.number, ..self })
+    }
+
+    fn said(self, id: u64, arrived: bool) -> Result<Frame, Fault> {
+        let mut bytes = Vec::new();
+        self.request(id, arrived).write(&mut bytes)?;
+        Ok(Arc::new(bytes))
+    }
+}
+
+/// What was said for good.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// Its place among all that was said.
+    pub(crate) sequence: u64,
+    pub(crate) frame: Frame,
+    /// Of which take of which request, and whether its tuple has arrived.
+    take: Option<(u64, Take, bool)>,
+}
 
 /// The state of a connection.
 #[derive(Debug)]
@@ -23,8 +74,12 @@ pub(crate) struct State {
     pub(crate) sequence: u64,
     /// The requests that somebody is not done with, and what has come for them.
     pub(crate) slots: HashMap<u64, Slot>,
-    /// What was said for good, and may not have arrived: with its place among all that was said.
-    pub(crate) told: VecDeque<(u64, Frame)>,
+    /// What was said for good, and may not have arrived.
+    pub(crate) told: VecDeque<Told>,
+    /// What the server holds for this client, by the request: in this session nothing was said of it.
+    pub(crate) held: HashMap<u64, Take>,
+    /// The takes whose tuples were said to have arrived in an earlier session, and now in this one.
+    pub(crate) told_again: HashSet<u64>,
     /// The spaces that are open.
     pub(crate) spaces: Vec<Weak<OpenSpace>>,
     /// Who sleeps until somebody else has read its answer, or it is its turn to read; nobody who was woken for that.
@@ -45,6 +100,8 @@ impl State {
             sequence: 0,
             slots: HashMap::new(),
             told: VecDeque::new(),
+            held: HashMap::new(),
+            told_again: HashSet::new(),
             spaces: Vec::new(),
             sleepers: BTreeMap::new(),
             settled: Arc::default(),
@@ -58,8 +115,10 @@ impl State {
         self.sequence += 1;
         let (sequence, frame) = (self.sequence, Arc::clone(frame));
         match request {
-            Request::Acknowledge { .. } | Request::Cancel { .. } => {
-                self.told.push_back((sequence, frame));
+            Request::Acknowledge { id } | Request::Cancel { id } => {
+                let arrived = matches!(request, Request::Acknowledge { .. });
+                let take = self.held.remove(id).map(|take| (*id, take, arrived));
+                self.told.push_back(Told { sequence, frame, take });
             }
             Request::End { id } | Request::Look { id } => {
                 if let Some(slot) = self.slots.get_mut(id) {
@@ -72,6 +131,7 @@ impl State {
                         sequence,
                         frame,
                         was_written: self.wire.is_some(),
+                        take: Take::of(request),
                         has_last_answer: false,
                         needs_session: false,
                     });
@@ -87,8 +147,12 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else { return };
         let sequence = slot.sent.as_ref().map_or(0, |sent| sent.sequence);
         let also = slot.put(reply, frame, session);
+        let take = slot.sent.as_ref().and_then(|sent| sent.take);
+        if let (Reply::Found { held: true, .. }, Some(take)) = (reply, take) {
+            self.held.insert(id, take);
+        }
         // The server does what is said in its order: so all that was said before has arrived.
-        while self.told.front().is_some_and(|(told, _)| *told < sequence) {
+        while self.told.front().is_some_and(|told| told.sequence < sequence) {
             self.told.pop_front();
         }
         if let Some(sleeper) = self.sleepers.remove(&id) {
@@ -117,8 +181,12 @@ impl State {
         is_same_server: bool,
         gone: &Fault,
     ) -> Vec<Frame> {
-        // What was held is back, and what was given up has ended.
+        // What was held is back, and what was given up has ended; unless the spaces keep that beyond the end of their server.
+        let mut again = if is_same_server { Vec::new() } else { self.tell_again(numbers) };
         self.told.clear();
+        if is_same_server {
+            self.held.clear();
+        }
         let needs = |slot: &Slot| {
             slot.sent.as_ref().is_some_and(|sent| !sent.has_last_answer || sent.needs_session)
         };
@@ -126,7 +194,6 @@ impl State {
             .map(|(id, slot)| (slot.sent.as_ref().map_or(0, |sent| sent.sequence), *id))
             .collect();
         ids.sort_unstable();
-        let mut again = Vec::new();
         for (_, id) in ids {
             let Some(slot) = self.slots.get_mut(&id) else { continue };
             slot.begin_anew();
@@ -135,6 +202,7 @@ impl State {
             match journal::fate(sent, numbers, is_same_server, gone) {
                 Ok(Fate::Again(frame)) => {
                     sent.frame = Arc::clone(&frame);
+                    sent.take = sent.take.and_then(|take| take.in_session(numbers));
                     again.push(frame);
                     again.extend(asked);
                     if journal::watches(&sent.frame) {
@@ -143,6 +211,29 @@ impl State {
                     }
                 }
                 Ok(Fate::Fault(fault)) | Err(fault) => self.refuse(id, fault),
+            }
+        }
+        again
+    }
+
+    /// What another server is to be told of takes of the session that is gone. What is held still is known by the new numbers of its
+    /// spaces from here on.
+    fn tell_again(&mut self, numbers: &journal::Numbers) -> Vec<Frame> {
+        let known = |take: Take| {
+            let now = numbers.get(&take.space)?.as_ref().ok()?;
+            if now.knows_keys { take.in_session(numbers) } else { None }
+        };
+        let held = self.held.drain().filter_map(|(id, take)| Some((id, known(take)?)));
+        self.held = held.collect();
+        self.told_again.clear();
+        let mut again = Vec::new();
+        for (id, take, arrived) in self.told.iter().filter_map(|told| told.take) {
+            let said = known(take).and_then(|take| take.said(id, arrived).ok());
+            if let Some(frame) = said {
+                again.push(frame);
+                if arrived {
+                    self.told_again.insert(id);
+                }
             }
         }
         again

@@ -22,6 +22,9 @@ pub enum Reply<'a> {
         space: u32,
         /// What becomes of a put for which it has no room.
         when_full: WhenFull,
+        /// Tells what keeps the keys of its requests, also beyond the end of this server; `None`: the server does, as long as it
+        /// is there.
+        keeper: Option<u64>,
     },
     /// It is done; this is how many, or 1 for yes and 0 for no.
     Done {
@@ -98,7 +101,7 @@ impl<'a> Reply<'a> {
 
     fn write_content(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let (kind, items) = match self {
-            Self::Opened { .. } => (kind::OPENED, 4),
+            Self::Opened { .. } => (kind::OPENED, 5),
             Self::Done { .. } => (kind::DONE, 3),
             Self::Found { .. } => (kind::FOUND, 4),
             Self::Nothing { .. } => (kind::NOTHING, 2),
@@ -110,9 +113,10 @@ impl<'a> Reply<'a> {
         number(out, kind);
         optional(out, self.id(), number);
         match self {
-            Self::Opened { space, when_full, .. } => {
+            Self::Opened { space, when_full, keeper, .. } => {
                 number(out, u64::from(*space));
                 number(out, u64::from(when_full.number()));
+                optional(out, *keeper, number);
             }
             Self::Done { count, .. } => number(out, *count),
             Self::Found { held, tuples, .. } => {
@@ -150,10 +154,11 @@ impl<'a> Reply<'a> {
         }
         let id = read_number(reader)?;
         Ok(match (kind, items) {
-            (kind::OPENED, 3) => {
+            (kind::OPENED, 4) => {
                 let space = read_u32(reader)?;
-                let number = read_u32(reader)?;
-                Self::Opened { id, space, when_full: WhenFull::of_number(number).ok_or(error)? }
+                let when_full = WhenFull::of_number(read_u32(reader)?).ok_or(error)?;
+                let keeper = read_optional(reader, read_number)?;
+                Self::Opened { id, space, when_full, keeper }
             }
             (kind::DONE, 2) => Self::Done { id, count: read_number(reader)? },
             (kind::FOUND, 3) => {

@@ -1,6 +1,6 @@
 //! First answers of requests that change something, so that a request which is sent twice happens once.
 //!
-//! Kept in memory for now: they end with the server. What a take has found is not here: that is held, for its connection.
+//! Kept in memory: they end with the server, but for those that a space keeps, too (`keyed.rs`). What a take has found is not here: that is held, for its connection.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};

@@ -189,7 +189,8 @@ impl Spaces {
             });
         }
         // The answers wait for the disk, and not the thread that serves all clients.
-        let space = Space::connect(&self.url(name), options)?.with_sync(Durability::None);
+        let options = ConnectOptions { keeps_keys: true, ..options.clone() };
+        let space = Space::connect(&self.url(name), &options)?.with_sync(Durability::None);
         let is_shared = self.engine == Engine::Shm || self.files.contains_key(name);
         let hosted = Hosted::new(name, space.at_once(), is_shared)?;
         by_name.insert(name.to_owned(), Rc::clone(&hosted));

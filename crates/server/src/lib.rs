@@ -17,6 +17,7 @@ mod hosted;
 mod http;
 mod inherited;
 mod kept;
+mod keyed;
 mod listener;
 mod meters;
 mod outbox;

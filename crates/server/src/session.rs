@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tupelo::{Claim, Waiter};
-use tupelo_protocol::{Fault, Key, REQUESTS_MAX, Reply, Request};
+use tupelo_protocol::{Fault, Key, Operation, REQUESTS_MAX, Reply, Request};
 
 use crate::Shared;
 use crate::answers::{Answer, Answers};
 use crate::asked::{self, Purpose};
 use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Pending};
+use crate::keyed;
 use crate::meters::Handed;
 use crate::outbox::Outbox;
 use crate::quotas::{InUse, Usage};
@@ -33,6 +34,8 @@ pub(crate) struct Session {
     spaces: RefCell<Vec<Rc<Hosted>>>,
     /// The client's number, if it has one.
     pub(crate) client: Option<u64>,
+    /// Whether the client has made that number for this server.
+    pub(crate) is_new_client: Cell<bool>,
     /// The requests without their last answer, or whose answer is held, and those that have left something open.
     requests: RefCell<HashMap<u64, Open>>,
     /// What is put and not there yet.
@@ -80,6 +83,8 @@ pub(crate) struct QueuedWait {
     waiter: Option<Waiter>,
     /// Since when.
     since: Instant,
+    /// The key of a take that outlives this server, and whose it is.
+    take: Option<(u128, u64)>,
     _in_use: InUse,
 }
 
@@ -92,7 +97,7 @@ impl QueuedWait {
         let in_use = session.usage.begin_wait()?;
         let number = hosted.register(&waiter, session.weak(), id);
         let (hosted, waiter, since) = (Rc::clone(hosted), Some(waiter), Instant::now());
-        Ok(Self { hosted, number, waiter, since, _in_use: in_use })
+        Ok(Self { hosted, number, waiter, since, take: None, _in_use: in_use })
     }
 
     /// Runs a put for this place in the wait queue for room.
@@ -129,6 +134,7 @@ impl Session {
             usage,
             spaces: RefCell::default(),
             client,
+            is_new_client: Cell::new(false),
             requests: RefCell::default(),
             pending: Pending::default(),
             held: RefCell::default(),
@@ -167,8 +173,8 @@ impl Session {
         match Request::read(frame)? {
             Request::Open { id, opened } => match self.open(&opened) {
                 Ok((space, hosted)) => {
-                    let when_full = hosted.space.when_full();
-                    self.reply(&Reply::Opened { id, space, when_full });
+                    let (when_full, keeper) = (hosted.space.when_full(), hosted.space.keeper());
+                    self.reply(&Reply::Opened { id, space, when_full, keeper });
                 }
                 Err(fault) => self.refuse(id, fault),
             },
@@ -196,7 +202,8 @@ impl Session {
                     return Ok(());
                 }
                 let counted = self.usage.count_request();
-                let performed = counted.and_then(|()| asked::perform(self, id, on, &operation));
+                let performed =
+                    counted.and_then(|()| keyed::perform(self, (id, key), on, &operation));
                 let answer = match performed {
                     Ok(None) => return Ok(()),
                     Ok(Some(answer)) => answer,
@@ -206,6 +213,8 @@ impl Session {
                 // What was refused has had no effect: sent again, it begins anew, and there may be room by then.
                 if let Some((key, known)) = answers
                     && !matches!(answer, Answer::Refused(_))
+                    // The key is that of another request.
+                    && !matches!(operation, Operation::Taken { .. })
                 {
                     known.borrow_mut().note(key, answer);
                 }
@@ -377,6 +386,13 @@ impl Session {
         Ok(())
     }
 
+    /// What a take that waits will have found outlives this server, by this key.
+    pub(crate) fn set_take(&self, id: u64, request: (u128, u64)) {
+        if let Some(Open::Waits(line, _)) = self.requests.borrow_mut().get_mut(&id) {
+            line.take = Some(request);
+        }
+    }
+
     /// Lets a request watch, or wait for room.
     pub(crate) fn watch(&self, id: u64, hosted: &Rc<Hosted>, waiter: Waiter) -> Result<(), Fault> {
         let waiting = Rc::new(QueuedWait::new(hosted, waiter, (self, id))?);
@@ -423,9 +439,13 @@ impl Session {
         match requests.get_mut(&id) {
             Some(Open::Waits(line, purpose)) => {
                 let Some(waiter) = line.waiter.take() else { return };
-                let purpose = purpose.clone();
+                let (purpose, take) = (purpose.clone(), line.take);
                 drop(requests);
-                self.pick_up(id, &purpose, waiter);
+                let pick_up = || self.pick_up(id, &purpose, waiter);
+                match take {
+                    Some(take) => tupelo::keyed_take(take, pick_up),
+                    None => pick_up(),
+                }
             }
             Some(Open::Watches { was_notified, has_more, .. }) => {
                 if std::mem::replace(was_notified, true) {

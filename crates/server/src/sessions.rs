@@ -102,12 +102,13 @@ impl Sessions {
         }
         let known = before.filter(|before| is_again && may_as_before(&before.session, &principal));
         let resumed = known.is_some();
-        let session = match known {
-            Some(Entry { session, .. }) => {
-                session.go_on();
-                session
-            }
-            None => Session::new(shared, principal, Some(hello.client)),
+        let session = if let Some(Entry { session, .. }) = known {
+            session.go_on();
+            session
+        } else {
+            let session = Session::new(shared, principal, Some(hello.client));
+            session.is_new_client.set(true);
+            session
         };
         let name = terms.map(|SessionTerms { lease, .. }| (name, lease.min(LEASE_MAX)));
         let seat = Rc::new(Seat { name, is_ousted: Cell::new(false), ousted: Notify::new() });

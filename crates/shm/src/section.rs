@@ -326,6 +326,11 @@ impl<'m> Section<'m> {
         !self.context.notes.is_empty()
     }
 
+    /// What is noted.
+    pub fn notes(&self) -> &[Note] {
+        &self.context.notes
+    }
+
     /// Gives the notes to who is about to commit, which none may be left at; its [`Section::reuse_notes`] saves the next
     /// section an allocation.
     pub fn take_notes(&mut self) -> Vec<Note> {

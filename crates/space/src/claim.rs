@@ -257,7 +257,7 @@ impl Held {
 }
 
 impl Claim {
-    fn new(held: HeldClaim<Space>, terms: &ClaimTerms) -> Self {
+    pub(crate) fn new(held: HeldClaim<Space>, terms: &ClaimTerms) -> Self {
         Self { held: Held::Here(held), ttl: terms.ttl, puts: Mutex::default() }
     }
 

@@ -36,6 +36,9 @@ pub struct ConnectOptions {
     /// When a call through this handle that changes a space of a file returns. All other spaces are in memory alone, and it says
     /// nothing. Default: [`Durability::Group`].
     pub sync: Durability,
+    /// For servers: what keyed requests are answered ([`crate::keyed`]) is kept in the space, if it is one of shared memory, so that the
+    /// next server knows it. Default: false.
+    pub keeps_keys: bool,
 }
 
 impl ConnectOptions {
@@ -77,6 +80,7 @@ impl Default for ConnectOptions {
             tuples_max: None,
             when_full: WhenFull::default(),
             sync: Durability::default(),
+            keeps_keys: false,
         }
     }
 }
@@ -374,7 +378,10 @@ fn attach(name: &str, url: &str, options: &ConnectOptions) -> Result<Engine, Err
         match Engine::new(segment).map_err(Error::from) {
             // Since it was attached to: there is another one by now, or none.
             Err(Error::SpaceRemoved { .. }) => {}
-            engine => return Ok(engine?.named(format!("shm://{name}"))),
+            engine => {
+                let engine = engine?.named(format!("shm://{name}"));
+                return Ok(if options.keeps_keys { engine.keeping_keys()? } else { engine });
+            }
         }
     }
 }

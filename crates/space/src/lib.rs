@@ -32,6 +32,7 @@ mod explain;
 mod fault;
 mod files;
 mod forks;
+mod keys;
 mod lease;
 mod lease_renewer;
 mod notifier;
@@ -66,8 +67,8 @@ pub use transaction::{Inside, Transaction};
 pub use tupelo_client::{Surroundings, surround};
 pub use tupelo_engine::{
     Attempt, Blocked, ClaimStat, ClaimTerms, DeadLetterRecord, EVENT_BYTES_MAX, EVENTS_MAX, Event,
-    EventKind, JournalStat, LeaseTerms, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat,
-    TransactionStat, WAITERS_MAX, WhenFull, represents,
+    EventKind, JournalStat, LeaseTerms, Order, RequestKey, SHAPES_MAX, SubscribeTerms,
+    SubscriptionStat, TransactionStat, WAITERS_MAX, WhenFull, keyed, keyed_take, represents,
 };
 pub use tupelo_journal::{Examination, FileEntry};
 pub use tupelo_shm::Announcement;

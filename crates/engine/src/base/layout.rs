@@ -9,6 +9,7 @@
 //! | partitions | what one lock protects: the tuples of a shape, their indexes, their waiters |
 //! | wait nodes | one per blocked caller |
 //! | raised | a bit per wait node, for those who wait by a notifier |
+//! | keys | what requests with a key were answered, where a server keeps that |
 //! | extents | who owns each 64 KiB of the arena, and which are free |
 //! | journal | the ring of a journalled space; no bytes in others |
 //! | arena | the tuples themselves |
@@ -85,10 +86,12 @@ pub(crate) mod head {
     pub(crate) const SWEEP_SCOPE: u32 = scope(10);
     /// The lock of the journal: the last one of all, held from when a section appends until it is over.
     pub(crate) const JOURNAL_SCOPE: u32 = scope(13);
+    /// The lock of the keys of requests: behind all others but the journal's, held from when a section notes an answer until it is over.
+    pub(crate) const KEYS_SCOPE: u32 = scope(15);
     /// The right to drain the journal. Held while nothing else is, and nothing is stored under it.
     pub(crate) const DRAIN_SCOPE: u32 = scope(14);
     /// All locks but the partitions'.
-    pub(crate) const SCOPES: [u32; 8] = [
+    pub(crate) const SCOPES: [u32; 9] = [
         MULTI_SHAPE_SCOPE,
         REGISTRY_SCOPE,
         NODES_SCOPE,
@@ -97,7 +100,10 @@ pub(crate) mod head {
         SWEEP_SCOPE,
         JOURNAL_SCOPE,
         DRAIN_SCOPE,
+        KEYS_SCOPE,
     ];
+    /// Words about the keys of requests.
+    pub(crate) const KEYS: usize = line(16);
     /// Words about the journal.
     pub(crate) const JOURNAL: usize = line(12);
     /// Words that are set at creation, or by atomic operations alone.
@@ -127,7 +133,11 @@ const NODES: usize = CLASSES + SHAPES_MAX * CLASS_PAGE_BYTES;
 const RAISED: usize = NODES + WAITERS_MAX * NODE_BYTES;
 /// Bytes of these bits.
 pub(crate) const RAISED_BYTES: usize = WAITERS_MAX / 8;
-const EXTENTS: usize = RAISED + RAISED_BYTES;
+/// What requests with a key were answered ([`crate::store::keys`]).
+pub(crate) const KEYS: usize = RAISED + RAISED_BYTES;
+/// Bytes of that.
+pub(crate) const KEYS_BYTES: usize = 4 * 4096 * 48;
+const EXTENTS: usize = KEYS + KEYS_BYTES;
 
 const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PAGE));
 const _: () = assert!(PARTITIONS.is_multiple_of(PAGE) && NODES.is_multiple_of(PAGE));

@@ -2,6 +2,7 @@
 
 mod holding;
 mod journal;
+mod keys;
 mod looking;
 mod many;
 mod single;
@@ -22,6 +23,7 @@ use crate::store::cached_node::CachedNode;
 use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
 use crate::store::journal::Journal;
+use crate::store::keys::Keys;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
 use crate::store::{self, EXTENTS_MAX, Engine, Store, TUPLES_MAX, WHEN_FULL, record, space_line};
@@ -130,7 +132,9 @@ impl Engine {
             layout,
             tuples_max,
             is_plain: tuples_max == 0 && journal_bytes == 0,
+            notes_puts: journal_bytes != 0,
             journal: Journal::new(journal_bytes),
+            keys: Keys::default(),
             when_full,
             seed,
             shape_cache: ShapeCache::new(),
@@ -173,7 +177,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 27;
+const FORMAT: u64 = 28;
 
 fn layout_for(size_bytes: u64) -> Layout {
     Layout::new(extents_for(size_bytes), 0)

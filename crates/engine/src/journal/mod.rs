@@ -22,8 +22,8 @@ use tupelo_shm::{Note, Section, View};
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::journal::ring::Ring;
-use crate::store::Store;
 use crate::store::changes::Kind;
+use crate::store::{Store, keys};
 
 pub(crate) use position::of_this_thread;
 
@@ -38,7 +38,7 @@ const APPEND_WORDS: usize = 2;
 /// than it: nothing has changed then, if the section is dropped.
 #[inline(always)]
 pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Error> {
-    if store.journal.is_on() && section.has_notes() {
+    if store.notes_puts && section.has_notes() {
         return commit_noted(store, section, false);
     }
     Ok(section.commit()?)
@@ -51,16 +51,16 @@ pub(crate) fn commit(store: &Store, section: &mut Section<'_>) -> Result<(), Err
 /// As [`commit`].
 #[inline(always)]
 pub(crate) fn finish(store: &Store, section: Section<'_>) -> Result<(), Error> {
-    if store.journal.is_on() {
-        return finish_journalled(store, section);
+    if store.notes_puts {
+        return finish_noted(store, section);
     }
     Ok(section.finish()?)
 }
 
-/// As [`finish`], where there is a journal. By value: the section is in a register, and has no address.
+/// As [`finish`], where somebody is told. By value: the section is in a register, and has no address.
 #[cold]
 #[inline(never)]
-fn finish_journalled(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
+fn finish_noted(store: &Store, mut section: Section<'_>) -> Result<(), Error> {
     commit(store, &mut section)?;
     Ok(section.finish()?)
 }
@@ -87,7 +87,9 @@ pub(crate) fn commit_together(
 ) -> Result<(), (usize, Error)> {
     let mut positions = Vec::new();
     for (index, (store, section)) in stores.iter().zip(&mut *sections).enumerate() {
-        if store.journal.is_on() && section.has_notes() {
+        if !store.journal.is_on() {
+            forget(section);
+        } else if section.has_notes() {
             let position = append(store, section, false).map_err(|error| (index, error))?;
             positions.push((*store, position));
         }
@@ -103,14 +105,35 @@ pub(crate) fn commit_together(
 #[inline(never)]
 fn commit_noted(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<(), Error> {
     let had_lock = section.holds(head::JOURNAL_SCOPE);
-    let position = append(store, section, has_looked)?;
+    let has_key = note_key(store, section)?;
+    let position =
+        if store.journal.is_on() { Some(append(store, section, has_looked)?) } else { None };
+    forget(section);
     section.commit()?;
-    if !had_lock {
-        // What follows in the section may need locks that come before this one.
+    // What follows in the section may need locks that come before these.
+    if position.is_some() && !had_lock {
         section.leave_last();
     }
-    position::note(store, position);
+    if has_key {
+        section.leave_last();
+        keys::end();
+    }
+    if let Some(position) = position {
+        position::note(store, position);
+    }
     Ok(())
+}
+
+/// Notes what the request is answered for which this thread works, if the section puts something. Returns whether it did, and the
+/// lock of the keys is held.
+fn note_key(store: &Store, section: &mut Section<'_>) -> Result<bool, Error> {
+    let Some(request) = keys::put_under_way().filter(|_| store.keys.is_on()) else {
+        return Ok(false);
+    };
+    if !section.notes().iter().any(|note| note.kind == Kind::Put.number()) {
+        return Ok(false);
+    }
+    keys::append(&store.keys, section, (request, None)).map(|()| true)
 }
 
 /// Appends what is noted. Returns where the ring ends then, if the section commits.

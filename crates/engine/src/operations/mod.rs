@@ -4,6 +4,7 @@ pub(crate) mod at_match;
 pub(crate) mod bulk;
 pub(crate) mod exchange;
 pub(crate) mod filtered;
+pub(crate) mod keys;
 pub(crate) mod moment;
 pub(crate) mod put;
 pub(crate) mod read;

@@ -7,7 +7,7 @@ use crate::base::error::Error;
 use crate::base::layout::head;
 use crate::index::links;
 use crate::journal;
-use crate::protocols::claim::{self, Failure, dead, settle};
+use crate::protocols::claim::{self, Failure, dead, outliving, settle};
 use crate::protocols::lease;
 use crate::protocols::transaction::{hold, lock};
 use crate::recovery::handed;
@@ -154,6 +154,11 @@ pub(crate) fn fire<'m>(
         record::DELAYED => {
             let visible_ms = wheel::due_ms(section.view(), reference);
             lease::reveal(store, section, partition, (reference, visible_ms), kinds.as_slice())
+        }
+        record::CLAIMED
+            if outliving::is_one(section.view(), record::at(section.view(), reference)) =>
+        {
+            outliving::deliver(store, section, partition, record::at(section.view(), reference))
         }
         record::CLAIMED => {
             let failure = Failure::Silence { pid: claim::holder_pid(store, header) };

@@ -1,5 +1,6 @@
 //! What a section has changed, as far as a journal is to tell of it: noted where it happens, and appended to the ring when
-//! the section commits ([`crate::journal`]). Where there is no journal, nothing is noted.
+//! the section commits ([`crate::journal`]). Where there is no journal, nothing is noted; but puts are where the keys of requests are
+//! kept ([`crate::store::keys`]).
 
 use tupelo_shm::{Note, Section};
 
@@ -52,7 +53,9 @@ fn note_now(section: &mut Section<'_>, (kind, reference, number): (Kind, u32, u6
 /// The tuple of `record` is there: linked, or a waiter's.
 #[inline(always)]
 pub(crate) fn put(store: &Store, section: &mut Section<'_>, record: Record<'_>) {
-    note(store, section, (Kind::Put, record.reference, 0));
+    if store.notes_puts {
+        note_now(section, (Kind::Put, record.reference, 0));
+    }
 }
 
 /// The tuple of `record`, whose id was `before`, is visible.

@@ -10,7 +10,7 @@
 //! | 32 | when the lease ends, in milliseconds of the monotonic clock, 0 for never (two words); of a tuple that is not visible yet, how long the lease will be |
 //! | 40 | fence of the claim that has it, or had it last (two words) |
 //! | 48 | attempts that failed |
-//! | 52 | most attempts that the claim allows, 0 for any number; or which of its process's transactions has it |
+//! | 52 | most attempts that the claim allows, 0 for any number, 2^32 - 1 for a take that outlives its process; or which of its process's transactions has it |
 //! | 56, 60 | next and previous in the partition's list of claimed, or of dead, records |
 //! | 64 | index links 2 to 7 |
 //! | 160 | number of the lease (two words) |
@@ -42,6 +42,8 @@ pub(crate) const LEASE_END_MS: usize = 32;
 pub(crate) const FENCE: usize = 40;
 pub(crate) const ATTEMPTS: usize = 48;
 pub(crate) const ATTEMPTS_MAX: usize = 52;
+/// As most attempts: a take has it whose process it outlives.
+pub(crate) const OUTLIVES: u32 = u32::MAX;
 /// Of a record that a transaction has, and of its locks.
 pub(crate) const TRANSACTION: usize = ATTEMPTS_MAX;
 pub(crate) const LIST_NEXT: usize = 56;

@@ -18,6 +18,7 @@ pub(crate) mod in_flight;
 pub(crate) mod incoming;
 pub(crate) mod journal;
 pub(crate) mod key;
+pub(crate) mod keys;
 pub(crate) mod left;
 pub(crate) mod multi_shape;
 pub(crate) mod partition;
@@ -37,6 +38,7 @@ use crate::store::cached_node::CachedNode;
 use crate::store::callbacks::Callbacks;
 use crate::store::classes::Classes;
 use crate::store::journal::Journal;
+use crate::store::keys::Keys;
 use crate::store::left::Abandoned;
 use crate::store::registry::ShapeCache;
 
@@ -65,10 +67,15 @@ pub struct Store {
     pub(crate) layout: Layout,
     /// Tuples that the space may hold; 0: as many as fit.
     pub(crate) tuples_max: u64,
-    /// Whether a put of a small tuple has nothing to see to but its partition: no limit of tuples, and no journal.
+    /// Whether a put of a small tuple has nothing to see to but its partition: no limit of tuples, no journal, and no keys
+    /// of requests.
     pub(crate) is_plain: bool,
+    /// Whether somebody is told of puts: a journal, or who keeps the keys of requests.
+    pub(crate) notes_puts: bool,
     /// Who is told of changes.
     pub(crate) journal: Journal,
+    /// Who keeps the keys of requests.
+    pub(crate) keys: Keys,
     /// What becomes of a put for which there is no room.
     pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,

@@ -12,6 +12,7 @@ mod interleaved;
 mod interleaved_held;
 mod interleaved_races;
 mod journal;
+mod keys;
 mod leases_many;
 mod memory;
 mod notifiers;

@@ -43,6 +43,12 @@ pub(crate) fn space_within(limits: &Limits) -> Arc<Engine> {
     space_of(reserve_bytes, |mapping| Engine::initialise(mapping, limits))
 }
 
+/// As [`space`], where this process keeps the keys of requests.
+pub(crate) fn space_with_keys(size_bytes: u64) -> Arc<Engine> {
+    let engine = Arc::into_inner(space(size_bytes)).unwrap();
+    Arc::new(engine.keeping_keys().unwrap())
+}
+
 /// As [`space`], with a journal of so many bytes.
 pub(crate) fn space_journalled(size_bytes: u64, journal_bytes: u64) -> Arc<Engine> {
     let limits = Limits { size_bytes, ..Limits::default() };

@@ -70,6 +70,18 @@ pub struct TuplesIter<'a> {
     left: usize,
 }
 
+impl TuplesIter<'_> {
+    /// How many are left, as far as the list says.
+    pub const fn len(&self) -> usize {
+        self.left
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
 impl<'a> Iterator for TuplesIter<'a> {
     type Item = Result<Decoded<'a>, DecodeError>;
 

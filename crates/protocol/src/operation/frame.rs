@@ -39,6 +39,7 @@ mod kind {
     pub(super) const NEXT: u64 = 36;
     pub(super) const EVENTS: u64 = 37;
     pub(super) const WAITING: u64 = 38;
+    pub(super) const TAKEN: u64 = 39;
 }
 
 impl Operation<'_> {
@@ -69,6 +70,7 @@ impl Operation<'_> {
             Self::Term(_) => kind::TERM,
             Self::Settle(_) => kind::SETTLE,
             Self::HasRead => kind::HAS_READ,
+            Self::Taken { .. } => kind::TAKEN,
             Self::Check { .. } => kind::CHECK,
         }
     }
@@ -88,6 +90,7 @@ impl Operation<'_> {
             | Self::Explain { .. }
             | Self::Next { .. }
             | Self::Events { .. }
+            | Self::Taken { .. }
             | Self::Check { .. } => 1,
             Self::Room | Self::HasRead | Self::Stat | Self::Blocked | Self::Waiting => 0,
         }
@@ -146,6 +149,7 @@ impl Operation<'_> {
             Self::Term(term) => write_term(out, *term),
             Self::Settle(settlement) => write_settlement(out, settlement)?,
             Self::Check { tuples } => out.extend(tuples.0),
+            Self::Taken { arrived } => write::bool(out, *arrived),
             Self::Room | Self::HasRead | Self::Stat | Self::Blocked | Self::Waiting => {}
         }
         Ok(())
@@ -217,6 +221,7 @@ impl<'a> Operation<'a> {
             (kind::TERM, 2) => Self::Term(read_term(reader)?),
             (kind::SETTLE, 3) => Self::Settle(read_settlement(reader)?),
             (kind::HAS_READ, 0) => Self::HasRead,
+            (kind::TAKEN, 1) => Self::Taken { arrived: read_flag(reader)? },
             (kind::CHECK, 1) => Self::Check { tuples: Tuples::read(reader)? },
             _ => return Ok(None),
         };

@@ -159,6 +159,12 @@ pub enum Operation<'a> {
     Settle(Settlement<'a>),
     /// Asks whether a transaction has read something here. Answered by a count of 0 or 1.
     HasRead,
+    /// Says of a take of an earlier session, whose key the request has, whether its tuple has arrived: for who has said so to a server
+    /// that has ended. If it has not, the tuple goes back. Answered by a count of 1 if the tuple was held, else 0.
+    Taken {
+        /// Whether it has.
+        arrived: bool,
+    },
     /// Refuses what could never be put: for who changes something else first.
     Check {
         /// What is to be put.
@@ -291,6 +297,7 @@ impl Operation<'_> {
             | Self::Swap { .. }
             | Self::Requeue { .. }
             | Self::Transfer { .. }
+            | Self::Taken { .. }
             | Self::Settle(_) => true,
             Self::Term(term) => !matches!(term, Term::Left),
             Self::Find { action: Action::Read, .. }
@@ -320,7 +327,7 @@ impl Operation<'_> {
                 "put_if_absent"
             }
             Self::Put { .. } | Self::PutLeased { .. } => "put",
-            Self::Find { action: Action::Take, .. } => "take",
+            Self::Find { action: Action::Take, .. } | Self::Taken { .. } => "take",
             Self::Find { action: Action::Read, .. } => "read",
             Self::Claim { .. } => "claim",
             Self::Swap { .. } => "swap",

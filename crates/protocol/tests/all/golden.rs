@@ -176,6 +176,7 @@ fn operation<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Optio
         "term" => Operation::Term(term(frame)),
         "settle" => Operation::Settle(settlement(frame)),
         "has_read" => Operation::HasRead,
+        "taken" => Operation::Taken { arrived: flag(frame, "arrived") },
         "check" => Operation::Check { tuples: encodings.tuples() },
         _ => return None,
     })
@@ -247,7 +248,8 @@ fn reply<'e>(kind: &str, frame: &Json, encodings: &'e Encodings) -> Option<Reply
     Some(match kind {
         "opened" => {
             let space = u32::try_from(number(frame, "space")).unwrap();
-            Reply::Opened { id: id(), space, when_full: when_full(frame) }
+            let keeper = optional_number(frame, "keeper");
+            Reply::Opened { id: id(), space, when_full: when_full(frame), keeper }
         }
         "done" => Reply::Done { id: id(), count: number(frame, "count") },
         "found" => Reply::Found { id: id(), held: flag(frame, "held"), tuples: encodings.tuples() },

@@ -28,7 +28,7 @@ use crate::session::{QueuedWait, Session};
 
 /// What is held for a client is so until its connection ends; no claim or transaction is without an end of its own.
 const HELD_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
-const TERMS: ClaimTerms = ClaimTerms { ttl: HELD_FOR, attempts_max: None };
+pub(crate) const TERMS: ClaimTerms = ClaimTerms { ttl: HELD_FOR, attempts_max: None };
 
 /// Bytes of tuples in one answer of many that are asked for one after the other.
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -305,7 +305,7 @@ impl Found {
 }
 
 /// A list of one tuple.
-fn one(tuple: TupleView<'_>) -> Result<Vec<u8>, Error> {
+pub(crate) fn one(tuple: TupleView<'_>) -> Result<Vec<u8>, Error> {
     let mut tuples = Vec::with_capacity(64);
     write::array_header(&mut tuples, 1)?;
     append(&mut tuples, tuple)?;

@@ -44,6 +44,7 @@ impl Narrowed<'_> {
             | Operation::Term(_)
             | Operation::Settle(_)
             | Operation::HasRead
+            | Operation::Taken { .. }
             | Operation::Check { .. } => {}
         }
         operation
@@ -112,6 +113,8 @@ impl Principal {
             | Operation::Waiting
             | Operation::Term(_)
             | Operation::Settle(_)
+            // Of a take that was narrowed; nobody has the key of another token's.
+            | Operation::Taken { .. }
             | Operation::HasRead => None,
             Operation::Find { action: Action::Read, template, .. }
             | Operation::Dead { template } => {

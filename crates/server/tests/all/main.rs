@@ -8,6 +8,7 @@ mod common;
 mod conformance;
 mod http;
 mod http_kept;
+mod killed;
 mod left_open;
 mod notifiers;
 mod protocol;

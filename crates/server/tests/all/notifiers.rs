@@ -38,7 +38,8 @@ fn leave_at_the_first_request(listener: &UnixListener) {
     Welcome { version: 1, server, frame_bytes_max: 1 << 20, requests_max, session: None }
         .write(&mut answers)
         .unwrap();
-    let opened = Reply::Opened { id: 1, space: 0, when_full: tupelo::WhenFull::Error };
+    let opened =
+        Reply::Opened { id: 1, space: 0, when_full: tupelo::WhenFull::Error, keeper: None };
     let welcome_bytes = answers.len();
     opened.write(&mut answers).unwrap();
     let answers = [&answers[..welcome_bytes], &answers[welcome_bytes..], &[]];

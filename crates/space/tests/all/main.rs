@@ -8,6 +8,7 @@ mod common;
 mod connect;
 mod full;
 mod keep_alive;
+mod keys;
 mod largest;
 mod linearizable;
 mod refused;

@@ -7,6 +7,7 @@
 
 pub(crate) mod dead;
 mod finish;
+pub(crate) mod outliving;
 pub(crate) mod settle;
 #[cfg(test)]
 mod tests;
@@ -172,6 +173,7 @@ pub(crate) fn begin_claim<'m>(
     // Means nothing to anybody until the section is over (R2).
     extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
     let place = Place { scope: partition.scope(), reference: record.reference, fence };
+    outliving::note(store, section, place, extension)?;
     let is_copied = copy.fill_short(section.view(), record, kinds);
     Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
 }

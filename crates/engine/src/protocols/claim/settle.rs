@@ -16,7 +16,7 @@ use crate::index::links;
 use crate::journal;
 use crate::operations::bulk::{self, Together};
 use crate::operations::{put, take, targets};
-use crate::protocols::claim::{Attempt, Claim, Failure, Handle, holder_pid, kinds_of};
+use crate::protocols::claim::{Attempt, Claim, Failure, Handle, holder_pid, kinds_of, outliving};
 use crate::protocols::due::{self, Lost};
 use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::{enter, held, provide, quota};
@@ -240,7 +240,7 @@ pub(crate) fn held_at<'m>(
 
 /// Takes a record off its claim: what follows decides where it goes.
 #[inline(always)]
-fn end_claim<'m>(
+pub(super) fn end_claim<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -268,7 +268,7 @@ pub(crate) fn end_hold<'m>(
 }
 
 /// Frees a record that is off its claim: its tuple is consumed.
-fn free_claimed<'m>(
+pub(super) fn free_claimed<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
@@ -459,6 +459,9 @@ pub(crate) fn fail_claims_of(
         let fail = |with_reason: bool| {
             let failure = with_reason.then_some(Failure::Death { pid });
             lose_one(store, lost, |section, partition, record| {
+                if outliving::is_one(section.view(), record) {
+                    return outliving::leave(store, section, partition, (record, participant));
+                }
                 let kinds = kinds_of(store, section.view(), record.header)?;
                 fail_claim(store, section, partition, record, kinds.as_slice(), failure.as_ref())
             })
