@@ -459,21 +459,21 @@ pub(crate) fn take_filtered<R, E: From<Error>>(
     take::visit(store, scope, reference, (&in_flight, false), kinds.as_slice(), visitor).map(Some)
 }
 
-/// Takes a match, or joins the wait queue for it.
+/// What `look` finds, with what is known of the tuples that it filters; if nothing, joins the wait queue with that.
 #[cold]
-pub(crate) fn take_filtered_or_wait<R, E: From<Error>>(
+pub(crate) fn found_or_waits<R, E: From<Error>>(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
-    order: Order,
-    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    want: Want,
+    look: impl FnOnce(&mut FilterResults) -> Result<Option<R>, E>,
 ) -> Result<Outcome<R>, E> {
     let mut filter_results = FilterResults::default();
-    match take_filtered(engine, template, order, &mut filter_results, visitor)? {
+    match look(&mut filter_results)? {
         Some(result) => Ok(Outcome::Done(result)),
         None => Ok(Outcome::Waits(filtered::filtered_waiter(
             engine,
             template,
-            (Want::Take, None),
+            (want, None),
             filter_results,
         )?)),
     }
@@ -495,26 +495,6 @@ pub(crate) fn read_filtered<R, E: From<Error>>(
         })
     })?;
     copy.map(|copy| visitor(copy.view())).transpose()
-}
-
-/// Copies a match, or joins the wait queue for one.
-#[cold]
-pub(crate) fn read_filtered_or_wait<R, E: From<Error>>(
-    engine: &Arc<Engine>,
-    template: &[TemplateRef<'_>],
-    order: Order,
-    visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-) -> Result<Outcome<R>, E> {
-    let mut filter_results = FilterResults::default();
-    match read_filtered(engine, template, order, &mut filter_results, visitor)? {
-        Some(result) => Ok(Outcome::Done(result)),
-        None => Ok(Outcome::Waits(filtered::filtered_waiter(
-            engine,
-            template,
-            (Want::Read, None),
-            filter_results,
-        )?)),
-    }
 }
 
 /// Changes a match in the section that found it, as [`crate::operations::at_match::at_match`] does.

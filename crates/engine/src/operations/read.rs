@@ -101,7 +101,10 @@ fn read_multi_shape_or_wait<R, E: From<Error>>(
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
     if has_condition(template) {
-        return filtered::read_filtered_or_wait(engine, template, order, visitor);
+        let read = |known: &mut FilterResults| {
+            filtered::read_filtered(engine, template, order, known, visitor)
+        };
+        return filtered::found_or_waits(engine, template, Want::Read, read);
     }
     match read_multi_shape(engine, template, order, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),

@@ -81,7 +81,10 @@ fn take_multi_shape_or_wait<R, E: From<Error>>(
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Outcome<R>, E> {
     if has_condition(template) {
-        return filtered::take_filtered_or_wait(engine, template, order, visitor);
+        let take = |known: &mut FilterResults| {
+            filtered::take_filtered(engine, template, order, known, visitor)
+        };
+        return filtered::found_or_waits(engine, template, Want::Take, take);
     }
     match take_multi_shape(engine, template, order, visitor)? {
         Some(result) => Ok(Outcome::Done(result)),
