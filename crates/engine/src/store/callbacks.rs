@@ -7,7 +7,7 @@ use crate::store::Store;
 pub(crate) struct Callbacks {
     /// Lets everything happen that is due in the partition with this lock. What has happened stays, also where it fails.
     pub(crate) catch_up: fn(&Store, u32) -> Result<(), Error>,
-    /// Tells those who keep the time that the earliest timer of the space is due at this moment, in milliseconds.
+    /// Tells who keeps the time that the earliest timer of the space is due at this moment, in milliseconds.
     pub(crate) notify_leader: fn(&Store, u64),
     /// Gives back what a dead process had beyond its calls, by its number among the participants and its process id.
     pub(crate) free_holds_of: fn(&Store, u32, u32) -> Result<(), Error>,

@@ -24,7 +24,7 @@ pub(crate) fn line<'m>(view: &View<'m>) -> Span<'m, 64> {
     view.span(head::TIME)
 }
 
-/// Notes that a timer is due at `due_ms`. If that is the earliest of the space, those who keep the time are told.
+/// Notes that a timer is due at `due_ms`. If that is the earliest of the space, who keeps the time is told.
 pub(crate) fn note_due(store: &Store, due_ms: u64) {
     if lower(earliest(&store.memory.view()), due_ms) {
         (store.callbacks.notify_leader)(store, due_ms);

@@ -1,10 +1,11 @@
 //! Time while nobody comes by (rule T6): one of the blocked callers, the *leader*, sleeps no longer than until the
-//! next timer of the space, and lets everything happen then. Another one, its *deputy*, looks a little later: the leader may be
-//! stopped, or be busy with something else when it is woken.
+//! next timer of the space, and lets everything happen then.
 //!
-//! The space notes when its next timer is due, and which wait nodes' owners these two are. Whoever arms an earlier timer
-//! raises their signals; a leader that is served appoints another sleeper. All three words are hints: that they may
-//! be lost with a killed process is made up for by every blocked caller, which looks after each slice of its sleep.
+//! The space notes when its next timer is due, and which wait node's owner is the leader. Whoever arms an earlier timer
+//! raises the leader's signal; a leader that is served appoints another sleeper. Both words are hints: they may be lost
+//! with a killed process, and the leader may be stopped, or be busy with something else when it is woken. That is made up
+//! for by every blocked caller, which looks after each slice of its sleep, and leads from then on if anything is overdue.
+//! Rejected: a second one that looks a little later than the leader. It made 10 ms of the 100, beside stopped leaders only.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -18,22 +19,16 @@ use crate::store::partition::{DUE_MS, Partition, is_behind, scope_of};
 use crate::store::{Store, multi_shape, registry};
 use crate::time::bounded_lock;
 use crate::time::earliest::{self, line, lower};
-use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, nodes, wake};
+use crate::waiters::{self, FREE, SIGNAL, SLICE_MS, STATE, nodes, wake};
 
 /// The wait node whose owner keeps the time; 0 if none does.
 const LEADER: usize = 8;
-/// The wait node whose owner is its deputy; 0 if none is.
-const DEPUTY: usize = 12;
 
-/// How much later than the leader its deputy looks: half of what may be late (rule L1).
-const DEPUTY_LATER_MS: u64 = 10;
+/// When somebody looks again at what could not happen yet, or was not done by whoever began with it.
+const AGAIN_MS: u64 = 10;
 
 fn leader<'m>(view: &View<'m>) -> &'m AtomicU32 {
     line(view).word(LEADER)
-}
-
-fn deputy<'m>(view: &View<'m>) -> &'m AtomicU32 {
-    line(view).word(DEPUTY)
 }
 
 /// Replaces one number by another. Returns whether it was that one.
@@ -41,14 +36,10 @@ fn replace(word: &AtomicU32, known: u32, number: u32) -> bool {
     word.compare_exchange(known, number, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
-/// Leaves a place to nobody. Returns whether it was that one's.
-fn gives_up(word: &AtomicU32, number: u32) -> bool {
+/// If the owner of a wait node is the leader, nobody is from now on. Returns whether it was.
+fn gives_up(view: &View<'_>, number: u32) -> bool {
+    let word = leader(view);
     word.load(Ordering::Relaxed) == number && replace(word, number, 0)
-}
-
-/// The process that has a wait node, as a number; 0 for a free one.
-fn process_of(view: &View<'_>, number: u32) -> u32 {
-    if number == 0 { 0 } else { waiters::node(view, number).load(OWNER) }
 }
 
 /// Whether the owner of a wait node sleeps, or listens.
@@ -67,22 +58,7 @@ fn not_before(due_ms: u64, from_ms: u64) -> u64 {
     if is_past(due_ms) { due_ms.max(from_ms) } else { due_ms }
 }
 
-/// Makes the owner of a wait node the leader's deputy, if there is none, or one that stops when the leader does. Returns whether it is.
-fn stands_in(view: &View<'_>, number: u32) -> bool {
-    let word = deputy(view);
-    let known = word.load(Ordering::Relaxed);
-    if known == number {
-        return true;
-    }
-    let kept_by = leader(view).load(Ordering::Relaxed);
-    let is_better = || {
-        let [first, second, own] = [kept_by, known, number].map(|node| process_of(view, node));
-        second == 0 || second == first && own != first
-    };
-    (known == kept_by || is_better()) && replace(word, known, number)
-}
-
-/// Tells those who keep the time that the earliest timer of the space is due at `due_ms`, if that is soon.
+/// Tells who keeps the time that the earliest timer of the space is due at `due_ms`, if that is soon.
 pub(crate) fn notify_leader(store: &Store, due_ms: u64) {
     if !is_soon(due_ms) {
         return;
@@ -92,42 +68,28 @@ pub(crate) fn notify_leader(store: &Store, due_ms: u64) {
         0 => appoint(store),
         number => wake::notify(store, number),
     }
-    match deputy(&view).load(Ordering::Relaxed) {
-        0 => {}
-        number => wake::notify(store, number),
-    }
 }
 
 /// Makes one of those who sleep the leader, if there is none, and lets it look at the time.
 fn appoint(store: &Store) {
     let view = store.memory.view();
-    let second = Some(deputy(&view).load(Ordering::Relaxed)).filter(|number| *number != 0);
-    let mut all = second.into_iter().chain(1..=nodes::used(&view));
+    let mut all = 1..=nodes::used(&view);
     let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
     if replace(leader(&view), 0, number) {
         wake::notify(store, number);
     }
 }
 
-/// How long the owner of a wait node may sleep, at most `slice`. If there is no timer leader, it becomes the leader; if
-/// there is no deputy, it becomes the deputy.
+/// How long the owner of a wait node may sleep, at most `slice`. If there is no timer leader, it becomes the leader.
 pub(crate) fn sleep_until_due(store: &Store, number: u32, slice: Duration) -> Duration {
     let view = store.memory.view();
     let word = leader(&view);
-    let later_ms = if word.load(Ordering::Relaxed) == number || replace(word, 0, number) {
-        gives_up(deputy(&view), number);
-        0
-    } else if stands_in(&view, number) {
-        DEPUTY_LATER_MS
-    } else {
+    if word.load(Ordering::Relaxed) != number && !replace(word, 0, number) {
         return slice;
-    };
+    }
     match earliest::earliest(&view).load(Ordering::Acquire) {
         0 => slice,
-        due_ms => {
-            let look_ms = due_ms.saturating_add(later_ms);
-            slice.min(Duration::from_millis(look_ms.saturating_sub(now_ms())))
-        }
+        due_ms => slice.min(Duration::from_millis(due_ms.saturating_sub(now_ms()))),
     }
 }
 
@@ -143,28 +105,25 @@ pub(crate) fn run_due_timers(store: &Store, number: u32) -> Result<(), Error> {
         return Ok(());
     }
     let word = earliest::earliest(&view);
-    // Whoever comes later finds nothing due, or what was noted since; a deputy, that it is not done yet.
-    let later_ms = due_ms.saturating_add(DEPUTY_LATER_MS);
+    // Whoever comes later finds nothing due, or what was noted since. If it is not done by then, somebody else begins.
+    let later_ms = due_ms.saturating_add(AGAIN_MS);
     if word.compare_exchange(due_ms, later_ms, Ordering::AcqRel, Ordering::Relaxed).is_err() {
         return Ok(());
     }
-    // The leader may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
+    // The leader may be dead, or stopped.
     leader(&view).store(number, Ordering::Relaxed);
-    if is_past(due_ms.saturating_add(2 * DEPUTY_LATER_MS)) {
-        deputy(&view).store(0, Ordering::Relaxed);
-    }
     let done = catch_up_where_free(store);
     // Fails if something earlier was noted, or somebody else is at it.
     let _ = word.compare_exchange(later_ms, 0, Ordering::AcqRel, Ordering::Relaxed);
     // What could not happen is still due: that is looked at again, but not at once.
     let is_left = *done.as_ref().unwrap_or(&true);
-    note_due_from(store, if is_left { now_ms() + DEPUTY_LATER_MS } else { 0 });
+    note_due_from(store, if is_left { now_ms() + AGAIN_MS } else { 0 });
     done.map(|_| ())
 }
 
 /// As [`catch_up_all`], for who waits for something else: passes over a partition in which somebody stays, who may be
 /// stopped. Who is inside there, or comes after, sees to it. Returns whether there is one.
-fn catch_up_where_free(store: &Store) -> Result<bool, Error> {
+pub(crate) fn catch_up_where_free(store: &Store) -> Result<bool, Error> {
     let view = store.memory.view();
     let mut is_left = false;
     for shape in 0..registry::count(&view) {
@@ -254,9 +213,7 @@ fn note_due_from(store: &Store, from_ms: u64) {
 /// The owner of a wait node sleeps no more: if it kept the time, somebody else has to.
 pub(crate) fn resign(store: &Store, number: u32) {
     let view = store.memory.view();
-    gives_up(deputy(&view), number);
-    if gives_up(leader(&view), number) && is_soon(earliest::earliest(&view).load(Ordering::Acquire))
-    {
+    if gives_up(&view, number) && is_soon(earliest::earliest(&view).load(Ordering::Acquire)) {
         appoint(store);
     }
 }
