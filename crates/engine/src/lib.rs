@@ -8,6 +8,13 @@
     clippy::inline_always,
     reason = "on the path of every operation a call costs a tenth of it"
 )]
+#![cfg_attr(
+    not(any(test, feature = "full-check")),
+    allow(
+        dead_code,
+        reason = "what only the full check asks; with it the compiler looks for unused code as ever"
+    )
+)]
 
 mod base;
 mod face;
@@ -32,6 +39,7 @@ pub use base::visitor::visitor_once;
 pub use base::want::Want;
 pub use face::CreateOptions;
 pub use inspect::blocked::Blocked;
+#[cfg(any(test, feature = "full-check"))]
 pub use inspect::check::{Report, ShapeReport};
 pub use inspect::holdings::{HeldBy, Holding};
 pub use inspect::stat::{ClaimStat, ShapeStat, Stat, SubscriptionStat, TransactionStat};

@@ -5,6 +5,7 @@ use tupelo_tuple::{Class, Shape, TemplateRef};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::inspect::blocked::{self, Blocked};
+#[cfg(any(test, feature = "full-check"))]
 use crate::inspect::check::{self, Report};
 use crate::inspect::holdings::{self, Holding};
 use crate::inspect::stat::{self, Stat};
@@ -23,11 +24,13 @@ impl Engine {
         blocked::blocked(self)
     }
 
-    /// Checks the whole space while nobody else can change it. Takes about a microsecond per tuple and index.
+    /// Checks the whole space while nobody else can change it. Takes about a microsecond per tuple and index. For tests: only
+    /// with the feature `full-check`.
     ///
     /// # Errors
     ///
     /// [`tupelo_shm::Error::Corrupted`], naming the first contradiction that was found; what the locks say.
+    #[cfg(any(test, feature = "full-check"))]
     pub fn check(&self) -> Result<Report, Error> {
         check::check(self)
     }

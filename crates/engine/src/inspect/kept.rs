@@ -5,7 +5,7 @@ use tupelo_shm::View;
 use tupelo_tuple::TupleView;
 
 use crate::base::error::Error;
-use crate::inspect::check;
+use crate::inspect::lock_everything;
 use crate::journal::record::kept;
 use crate::store::change::Kept;
 use crate::store::partition::{FIRST, Partition};
@@ -21,7 +21,7 @@ pub(crate) fn each_kept<E: From<Error>>(
     store: &Store,
     mut visit: impl FnMut(Kept, TupleView<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let section = check::lock_everything(store)?;
+    let section = lock_everything(store)?;
     let view = section.view();
     for shape in 0..registry::count(view) {
         let kinds = registry::kinds_of(store, view, shape)

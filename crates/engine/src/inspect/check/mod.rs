@@ -1,6 +1,6 @@
 //! A full check of a space: whether everything in it agrees with everything else (rules C1, C5).
 //!
-//! For tests, which run it after every kill, and for people who want to know whether a space is sound.
+//! For tests, which run it after every kill: it is compiled with the feature `full-check` alone.
 //! It holds every lock of the space meanwhile, so others wait; it changes nothing, except that locking
 //! undoes what dead processes left half done. What the dead left *between* two steps (a tuple in their
 //! hands, a place in the wait queue) is no contradiction: the sweep returns it.
@@ -17,11 +17,12 @@ mod timers;
 mod waiting;
 
 use memory::Blocks;
-use tupelo_shm::{Section, View};
+use tupelo_shm::View;
 use tupelo_tuple::Shape;
 
 use crate::base::error::Error;
-use crate::base::layout::{SHAPES_MAX, head};
+use crate::base::layout::SHAPES_MAX;
+use crate::inspect::lock_everything;
 use crate::journal;
 use crate::store::Store;
 use crate::store::partition::{self, Partition};
@@ -87,20 +88,6 @@ pub(crate) fn check(store: &Store) -> Result<Report, Error> {
     // An offset that leads nowhere contradicts everything found by it, so it is told first.
     require(!view.violated(), || "a reference leads out of the segment".into())?;
     report
-}
-
-/// Locks registry, wait nodes and all else in the order in which others do.
-pub(super) fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
-    let mut section = Section::enter(&store.memory, head::REGISTRY_SCOPE)?;
-    section.enter_also(head::NODES_SCOPE)?;
-    section.enter_also(head::QUOTA_SCOPE)?;
-    for shape in 0..registry::count(section.view()) {
-        section.enter_also(partition::scope_of(shape))?;
-    }
-    for scope in [head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
-        section.enter_also(scope)?;
-    }
-    Ok(section)
 }
 
 impl Check<'_, '_> {
