@@ -511,21 +511,6 @@ impl<'m> View<'m> {
         unsafe { copy::copy_across(from, to.cast_mut(), bytes) };
     }
 
-    /// The bytes at `offset`, in place.
-    ///
-    /// For records that only this caller holds (taken out of every structure, not yet freed). No honest process writes
-    /// them until they are freed, which needs the caller again.
-    #[inline]
-    pub fn bytes(&self, offset: usize, len: usize) -> &'m [u8] {
-        if !self.holds(offset, len) {
-            self.violated.set(1);
-            return &[];
-        }
-        liveness::access(self.base, offset, len);
-        // SAFETY: in range by `holds`, mapped for 'm, and unwritten while held (see above).
-        unsafe { std::slice::from_raw_parts(self.base.wrapping_add(offset), len) }
-    }
-
     /// Whether `len` bytes at `offset` lie inside; notes a violation if not.
     #[inline]
     pub fn reaches(&self, offset: usize, len: usize) -> bool {

@@ -78,8 +78,12 @@ impl CopyBuffer {
         if !view.reaches(offset, bytes) {
             return &[];
         }
-        self.long.resize(bytes, 0);
-        view.copy_out(offset, &mut self.long);
+        self.long.clear();
+        self.long.reserve_exact(bytes);
+        // SAFETY: there is room for `bytes`, which are nobody else's; the view checked where they come from.
+        unsafe { view.copy_to(offset, self.long.as_mut_ptr(), bytes) };
+        // SAFETY: the first `bytes` bytes were written just now.
+        unsafe { self.long.set_len(bytes) };
         self.filled_bytes = bytes;
         &self.long
     }

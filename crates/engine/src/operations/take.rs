@@ -269,8 +269,8 @@ pub(crate) fn learn_if(store: &Store, learn: bool, scope: u32, mask: u32) -> Res
     if learn { learning::learn(store, scope, mask) } else { Ok(()) }
 }
 
-/// Takes a record out of its partition, lets the visitor read it where it lies, and frees it; or puts it back
-/// if the visitor fails.
+/// Takes a record out of its partition, lets the visitor read a copy of it, and frees it; or puts it back if the visitor
+/// fails.
 #[cold]
 #[inline(never)]
 fn take_held<'m, R, E: From<Error>>(
@@ -287,7 +287,7 @@ fn take_held<'m, R, E: From<Error>>(
     visit(store, partition.scope(), reference, (&in_flight, false), kinds, visitor)
 }
 
-/// Gives a record that this thread holds to `visitor`, then frees it, or puts it back if the visitor fails and
+/// Gives a copy of a record that this thread holds to `visitor`, then frees the record, or puts it back if the visitor fails and
 /// it is no `copy`.
 pub(crate) fn visit<R, E: From<Error>>(
     store: &Store,
@@ -300,10 +300,9 @@ pub(crate) fn visit<R, E: From<Error>>(
     let result = {
         let view = store.memory.view();
         let (shape, _) = record::shape_of(record::header(&view, reference));
-        visitor(
-            record::in_place(&view, reference, kinds)
-                .of_class(registry::class_of(store, &view, shape)),
-        )
+        let mut buffer = ImageBuffer::new();
+        let tuple = buffer.copy(&view, reference, kinds);
+        visitor(tuple.of_class(registry::class_of(store, &view, shape)))
     };
     let goes_back = result.is_err() && !copy;
     let settled = provide::retry(store, || {

@@ -576,15 +576,8 @@ pub(crate) fn copy_large_image(
     Some(image)
 }
 
-/// The image of a record that the caller holds, in place.
-pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -> TupleView<'m> {
-    let header = header(view, reference);
-    let image = view.bytes(reference as usize * GRANULE + IMAGE, image_bytes(header));
-    TupleView::new(kinds, image, shape_of(header).1)
-}
-
-/// Whether a match is read in place rather than copied inside the section. Large ones are, so that others do not wait
-/// for the copy. Those that the visitor may be unable to represent are, so that they can go back.
+/// Whether a match is taken in hand, and copied after the section rather than in it. Large ones are, so that others do not
+/// wait for the copy. Those that the visitor may be unable to represent are, so that they can go back.
 #[inline]
 pub(crate) fn must_be_held(header: Header<'_>, is_refusable: bool) -> bool {
     !is_short(header) || is_refusable

@@ -91,16 +91,13 @@ fn a_copy_beyond_the_end_of_a_block_or_of_one_that_is_free_is_objected_to() {
     let mut bytes = [0; GRANULE * GRANULES as usize];
     let beyond = [0; 16 * GRANULE * GRANULES as usize];
     assert_eq!(objection_to(|| view.copy_out(start, &mut bytes)), None);
-    let copies: [(&str, Copying<'_>); 6] = [
+    let copies: [(&str, Copying<'_>); 5] = [
         ("out", &|at, bytes| view.copy_out(at, &mut bytes.to_vec())),
         ("long", &|at, bytes| {
             CopyBuffer::new().copy(&view, at, bytes.len());
         }),
         ("in", &|at, bytes| view.copy_in(at, bytes)),
         ("across", &|at, bytes| view.copy_across(at, at, bytes.len())),
-        ("in place", &|at, bytes| {
-            view.bytes(at, bytes.len());
-        }),
         ("fresh", &|at, bytes| {
             view.fresh(at, bytes.len());
         }),
