@@ -50,7 +50,7 @@ impl Handle {
     /// In the child of a fork: closes the connection to the parent's space. A new connection gets another space.
     pub(crate) fn stay_behind(&self) {
         self.forked.store(true, Ordering::Relaxed);
-        self.space.close();
+        self.space.leave();
     }
 
     /// Whether a class of entries was used here before.
@@ -170,6 +170,9 @@ impl Handle {
     }
 
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
+    ///
+    /// What was begun through it ends at once. Claimed tuples are back, as after a failed attempt. Transactions are rolled
+    /// back. Subscriptions and futures end.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.space.close());
     }

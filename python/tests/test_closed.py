@@ -5,6 +5,7 @@ The same calls of `tupelo` and of `tupelo.aio`, whose verbs have the same names 
 
 import asyncio
 import inspect
+import threading
 
 import pytest
 
@@ -172,14 +173,62 @@ def test_a_handle_of_a_closed_space_of_asyncio_refuses_its_verbs_l5(space, use):
     assert space.count("more") == 0
 
 
-def test_a_claim_whose_space_is_closed_is_given_up_with_the_last_reference_to_it_l5_k2(space):
-    space.put("job", 1)
-    held = claim(space)
-    space.close()
-    with ts.connect(space.url) as again:
-        assert again.try_take("job", int) is None
-        del held
-        assert again.try_take("job", int) == ("job", 1)
+def test_what_a_closed_space_had_claimed_is_back_at_once_as_after_a_failed_attempt_l5_k2(space):
+    space.put_all([("job", 1), ("job", 2)])
+    with ts.connect(space.url) as other:
+        held, others = claim(space), claim(other)
+        space.close()
+        assert other.read_all("job", int) == [("job", 1)]
+        again = claim(other)
+        assert (again.attempt, again.tuple) == (2, ("job", 1))
+        again.done()
+        others.done()
+    assert not held.settled
+
+
+def test_the_transactions_of_a_closed_space_are_rolled_back_at_once_l5_x5(space):
+    space.put_all([("job", 1), ("job", 2)])
+    with ts.connect(space.url) as other, pytest.raises(ts.SpaceClosed), space.transaction() as t:
+        t.take("job", 1)
+        t.read("job", 2)
+        t.put("job", 3)
+        space.close()
+        assert other.take_all("job", int) == [("job", 1), ("job", 2)]
+
+
+def test_the_subscriptions_of_a_closed_space_end_at_once_l5(space):
+    with ts.connect(space.url) as other:
+        heard, others = subscription(space), subscription(other)
+        assert len(other.stat()["subscriptions"]) == 2
+        space.close()
+        assert len(other.stat()["subscriptions"]) == 1
+        other.put("job", 1)
+        assert others.next(timeout=60).tuple == ("job", 1)
+        with pytest.raises(ts.SpaceClosed):
+            heard.try_next()
+
+
+def test_futures_and_blocked_calls_of_a_closed_space_leave_the_line_l5(space):
+    with ts.connect(space.url) as other:
+        future = space.take_future("job", int)
+        failed = []
+
+        def call():
+            with pytest.raises(ts.SpaceClosed):
+                space.take("job", int)
+            failed.append(None)
+
+        caller = threading.Thread(target=call)
+        caller.start()
+        while other.stat()["waiters"] < 2:
+            caller.join(0.001)
+        space.close()
+        with pytest.raises(ts.SpaceClosed):
+            future.result(60)
+        caller.join(60)
+        assert failed
+        while other.stat()["waiters"] > 0:  # the callbacks of the future may be under way
+            caller.join(0.001)
 
 
 # At the end of such a block something is to be done, for which the space has to be open.

@@ -1753,6 +1753,9 @@ class Space(_Verbs):
         """
     def close(self) -> None:
         r"""Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
+
+        What was begun through it ends at once. Claimed tuples are back, as after a failed attempt. Transactions are rolled
+        back. Subscriptions and futures end.
         """
     def __enter__(self) -> Self: ...
     def __exit__(

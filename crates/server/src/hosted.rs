@@ -256,10 +256,10 @@ impl Hosted {
         subscription: &Subscription,
         session: Weak<Session>,
         id: u64,
-    ) -> u32 {
-        let number = self.notifier.add_subscription(subscription);
+    ) -> Result<u32, Error> {
+        let number = self.notifier.add_subscription(subscription)?;
         self.note(number, session, id);
-        number
+        Ok(number)
     }
 
     fn note(&self, number: u32, session: Weak<Session>, id: u64) {

@@ -1,7 +1,7 @@
 //! Opening a space by its URL.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::SystemTime;
 
@@ -15,6 +15,7 @@ use crate::durable::{self, Durability};
 use crate::error::Error;
 use crate::forks;
 use crate::lease_renewer::LeaseRenewer;
+use crate::opened::Opened;
 use crate::url::{Address, Place};
 
 /// How a space is opened, and the limits of a new one.
@@ -113,6 +114,9 @@ pub(crate) struct Inner {
     pub(crate) url: String,
     place: Place,
     closed: AtomicBool,
+    /// By which the engine knows what was begun through the handle.
+    number: u32,
+    pub(crate) opened: Opened,
     lease_renewer: LeaseRenewer,
 }
 
@@ -132,6 +136,16 @@ impl Handle for Space {
             Backend::Remote(_) => unreachable!("only an engine gives claims of its own"),
         }
     }
+
+    fn number(&self) -> u32 {
+        self.inner.number
+    }
+}
+
+/// A number that no other handle of the process has.
+fn next_number() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
 }
 
 impl std::fmt::Debug for Space {
@@ -190,6 +204,8 @@ impl Space {
             url: url.into(),
             place,
             closed: AtomicBool::new(false),
+            number: next_number(),
+            opened: Opened::default(),
             lease_renewer: LeaseRenewer::default(),
         };
         let mut space = Self { inner: Arc::new(inner), waits: false, sync };
@@ -276,8 +292,23 @@ impl Space {
         }
     }
 
-    /// Ends the use of this handle and its clones: later calls are refused. The space stays.
+    /// Ends the use of this handle and its clones: later calls are refused, and blocked ones return. What was begun
+    /// through it ends at once (rule L5). Claimed tuples are back as after a failed attempt, transactions are rolled back,
+    /// subscriptions end. The space stays.
     pub fn close(&self) {
+        self.leave();
+        if let Backend::Local(engine) = &self.inner.backend {
+            // What can not be given back now comes back when its time is over.
+            let _ = engine.give_up(self.inner.number);
+        }
+        self.inner.opened.end();
+        if let Backend::Local(engine) = &self.inner.backend {
+            let _ = engine.rouse();
+        }
+    }
+
+    /// As [`Space::close`], and ends nothing: for the child of a fork, in a space that stays with its parent.
+    pub fn leave(&self) {
         self.inner.closed.store(true, Ordering::Relaxed);
     }
 
@@ -313,7 +344,7 @@ impl Space {
     }
 
     #[cold]
-    fn closed_error(&self) -> Error {
+    pub(crate) fn closed_error(&self) -> Error {
         Error::SpaceClosed { url: self.inner.url.clone() }
     }
 }

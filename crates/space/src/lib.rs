@@ -36,6 +36,7 @@ mod keys;
 mod lease;
 mod lease_renewer;
 mod notifier;
+mod opened;
 mod operations;
 mod remote;
 mod room;

@@ -79,12 +79,20 @@ impl Notifier {
     }
 
     /// As [`Notifier::add`], of a subscription of the same space.
-    pub fn add_subscription(&self, subscription: &Subscription) -> u32 {
-        match (&self.inner, subscription.inner()) {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`] if its handle was closed; [`Error::Misuse`] in a fork of the process that subscribed.
+    ///
+    /// # Panics
+    ///
+    /// As [`Notifier::add`].
+    pub fn add_subscription(&self, subscription: &Subscription) -> Result<u32, Error> {
+        Ok(match (&self.inner, &*subscription.inner()?) {
             (Inner::Here(notifier), Events::Here(events)) => notifier.add(events.waiter()),
             (Inner::There(notifier), Events::There(events)) => foreign(events.ring(&**notifier)),
             _ => foreign(None),
-        }
+        })
     }
 
     /// Forgets the waiter or the subscription with this number. To be called before the waiter itself goes.

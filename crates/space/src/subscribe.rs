@@ -1,5 +1,6 @@
 //! Subscriptions: being told what happens to tuples (rules N1 to N3).
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tupelo_engine::{Event, SubscribeTerms};
@@ -35,9 +36,25 @@ use crate::wait::{Lifted, lift};
 #[derive(Debug)]
 pub struct Subscription {
     space: Space,
-    inner: Inner,
+    told: Arc<Told>,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
+}
+
+/// Where its events wait, until its handle is closed. Locked for a moment only, never during a wait.
+#[derive(Debug)]
+pub(crate) struct Told(Mutex<Option<Arc<Inner>>>);
+
+impl Told {
+    fn inner(&self) -> Option<Arc<Inner>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends it; a caller that waits keeps it until it looks around.
+    pub(crate) fn end(&self) {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(inner);
+    }
 }
 
 /// Where events wait.
@@ -85,7 +102,11 @@ impl Space {
             })?),
             None => Inner::There(RemoteSubscription::begin(self, template, terms)?),
         };
-        Ok(Subscription { space: self.clone(), inner, fork_generation: fork_generation() })
+        let told = Arc::new(Told(Mutex::new(Some(Arc::new(inner)))));
+        self.inner.opened.add_subscription(&told);
+        // Closed meanwhile: by who may have gone through what is open before.
+        self.require_open()?;
+        Ok(Subscription { space: self.clone(), told, fork_generation: fork_generation() })
     }
 }
 
@@ -101,8 +122,7 @@ impl Subscription {
         &self,
         visitor: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        self.require_own()?;
-        match &self.inner {
+        match &*self.inner()? {
             Inner::Here(inner) => {
                 lift(inner.try_next(|event| visitor(event).map_err(Lifted::caller)))
             }
@@ -145,9 +165,8 @@ impl Subscription {
     ///
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; the errors of the memory.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.require_own()?;
-        match &self.inner {
-            Inner::Here(inner) => Ok(inner.wait(timeout)?),
+        match &*self.inner()? {
+            Inner::Here(inner) => Ok(inner.wait_while(timeout, || self.is_open())?),
             Inner::There(inner) => inner.wait(timeout, AtEnd::Look),
         }
     }
@@ -159,30 +178,31 @@ impl Subscription {
     ///
     /// As [`Subscription::wait`].
     pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
-        self.require_own()?;
-        match &self.inner {
-            Inner::Here(inner) => Ok(inner.wait_part(part)?),
+        match &*self.inner()? {
+            Inner::Here(inner) => Ok(inner.wait_part(part, || self.is_open())?),
             Inner::There(inner) => inner.wait(Some(part), AtEnd::Nothing),
         }
     }
 
-    /// How many events wait.
+    /// How many events wait; none, once the handle was closed.
     pub fn waiting(&self) -> usize {
-        match &self.inner {
-            Inner::Here(inner) => inner.waiting(),
-            Inner::There(inner) => inner.waiting(),
+        match self.inner().ok().as_deref() {
+            Some(Inner::Here(inner)) => inner.waiting(),
+            Some(Inner::There(inner)) => inner.waiting(),
+            None => 0,
         }
     }
 
-    /// Where its events wait.
-    pub(crate) fn inner(&self) -> &Inner {
-        &self.inner
+    fn is_open(&self) -> bool {
+        self.space.require_open().is_ok()
     }
 
-    fn require_own(&self) -> Result<(), Error> {
+    /// Where its events wait.
+    pub(crate) fn inner(&self) -> Result<Arc<Inner>, Error> {
         self.space.require_open()?;
+        // First: in the child of a fork another thread of the parent may have had the lock.
         if self.fork_generation == fork_generation() {
-            return Ok(());
+            return self.told.inner().ok_or_else(|| self.space.closed_error());
         }
         Err(Error::Misuse {
             problem: "the subscription belongs to the process that this one was forked from".into(),

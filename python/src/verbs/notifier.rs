@@ -72,12 +72,13 @@ impl NotifierObject {
     }
 
     /// Let it tell of what happens to `waiter`; return the number under which it does.
-    fn add(&self, waiter: Place<'_>) -> PyResult<u32> {
+    fn add(&self, py: Python<'_>, waiter: Place<'_>) -> PyResult<u32> {
         match waiter {
             Place::Waiter(waiter) => self.ring_for(&*waiter.get().current()?),
             Place::Subscription(subscription) => {
                 let subscription = subscription.get().open()?;
-                self.with(|notifier| notifier.add_subscription(&subscription))
+                self.with(|notifier| notifier.add_subscription(&subscription))?
+                    .map_err(|error| self.exception(py, &error))
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::base::terms::LeaseTerms;
 use crate::index::find::Order;
 use crate::protocols::claim::dead::{self, DeadLetterRecord};
 use crate::protocols::claim::{self, Claim, ClaimTerms};
+use crate::protocols::holders_gone;
 use crate::protocols::lease::{self, Lease};
 use crate::protocols::subscription::{self, Subscription};
 use crate::waiters::events::SubscribeTerms;
@@ -61,6 +62,16 @@ impl Engine {
         visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
         claim::try_claim(self, template, order, terms, visitor)
+    }
+
+    /// Gives back what was claimed through the handle with this [number](crate::Handle::number) in this process, and what is taken
+    /// or locked by its transactions. Each such claim has failed, each transaction finds out at its next call.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says: the rest comes back when its time is over.
+    pub fn give_up(&self, handle: u32) -> Result<(), Error> {
+        holders_gone::give_up(self, handle)
     }
 
     /// Stores a tuple that is there from one moment to another. When this returns, it will be, whatever becomes of

@@ -16,7 +16,7 @@ use tupelo_tuple::hash;
 
 use crate::base::error::Error;
 use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, PARTITION_BYTES};
-use crate::protocols::{dead_holders, due};
+use crate::protocols::{due, holders_gone};
 use crate::recovery::full::{Limits, WhenFull};
 use crate::recovery::sweep;
 use crate::store::cached_node::CachedNode;
@@ -39,7 +39,7 @@ const ARENA_BYTES_MIN: u64 = 2 << 20;
 const CALLBACKS: Callbacks = Callbacks {
     catch_up: due::catch_up,
     notify_leader: timer_leader::notify_leader,
-    free_holds_of: dead_holders::free_holds_of,
+    free_holds_of: holders_gone::free_holds_of,
 };
 
 impl Engine {

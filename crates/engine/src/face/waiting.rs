@@ -10,6 +10,7 @@ use crate::base::error::Error;
 use crate::base::want::Want;
 use crate::operations::wait::notifier::{self, Notifier};
 use crate::operations::wait::{self, Waiter, room};
+use crate::waiters::nodes;
 
 impl Engine {
     /// Joins the wait queue for a match. If there is one already, it is handed over at once.
@@ -47,6 +48,15 @@ impl Engine {
     /// As [`Engine::waiter`].
     pub fn room(self: &Arc<Self>) -> Result<Waiter, Error> {
         room::room(self)
+    }
+
+    /// Lets every blocked caller of this process, and every notifier, look around now: one whose handle was closed goes.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says: they look around after a slice of their sleep, too.
+    pub fn rouse(&self) -> Result<(), Error> {
+        nodes::rouse_own(self)
     }
 
     /// Gets a notifier.

@@ -407,9 +407,9 @@ impl Waiter {
                     // Whoever was killed between what it did and its signal has told nobody.
                     return Ok(true);
                 }
-                if !goes_on() {
-                    return Ok(false);
-                }
+            }
+            if !goes_on() {
+                return Ok(false);
             }
         }
     }

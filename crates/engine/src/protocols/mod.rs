@@ -1,8 +1,8 @@
 //! Tuples that stay in somebody's hands beyond a call: claims, leases, transactions; and subscriptions.
 
 pub(crate) mod claim;
-pub(crate) mod dead_holders;
 pub(crate) mod due;
+pub(crate) mod holders_gone;
 pub(crate) mod lease;
 pub(crate) mod restore;
 pub(crate) mod subscription;

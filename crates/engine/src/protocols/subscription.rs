@@ -250,7 +250,21 @@ impl Subscription {
     ///
     /// What the memory says; the subscription goes on.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        Ok(self.waiter.has_events() || self.waiter.wait(timeout)? || self.waiter.has_events())
+        self.wait_while(timeout, || true)
+    }
+
+    /// As [`Subscription::wait`], as long as `goes_on` says so, which is asked whenever the caller looks around.
+    ///
+    /// # Errors
+    ///
+    /// As [`Subscription::wait`].
+    pub fn wait_while(
+        &self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        let happened = self.waiter.has_events() || self.waiter.wait_while(timeout, goes_on)?;
+        Ok(happened || self.waiter.has_events())
     }
 
     /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
@@ -258,8 +272,8 @@ impl Subscription {
     /// # Errors
     ///
     /// As [`Subscription::wait`].
-    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
-        let happened = self.waiter.has_events() || self.waiter.wait_part(part, || true)?;
+    pub fn wait_part(&self, part: Duration, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
+        let happened = self.waiter.has_events() || self.waiter.wait_part(part, goes_on)?;
         Ok(happened || self.waiter.has_events())
     }
 

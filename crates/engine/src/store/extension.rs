@@ -16,6 +16,7 @@
 //! | 160 | number of the lease (two words) |
 //! | 168 | locks of transactions that have read the record |
 //! | 176 | when the claim ends that has it, or the hold or lock of a transaction, in milliseconds (two words) |
+//! | 184 | the number of the handle, in its process, through which it was claimed, or taken or read in a transaction |
 //!
 //! A tuple that is put on terms has it in its own block, behind the image. Another tuple gets a block for it when it is
 //! first wanted, which is freed with the record.
@@ -52,10 +53,11 @@ pub(crate) const LINKS: usize = GRANULE;
 pub(crate) const LEASE_NUMBER: usize = LINKS + LINKS_BYTES;
 pub(crate) const LOCKS: usize = LEASE_NUMBER + 8;
 pub(crate) const HOLD_END_MS: usize = LOCKS + 8;
+pub(crate) const HANDLE: usize = HOLD_END_MS + 8;
 
 /// Bytes of the block.
 pub(crate) const EXTENSION_BYTES: usize = 3 * GRANULE;
-const _: () = assert!(HOLD_END_MS + 8 <= EXTENSION_BYTES);
+const _: () = assert!(HANDLE + 4 <= EXTENSION_BYTES);
 
 /// An extension, as a window on it.
 pub(crate) type Extension<'m> = Span<'m, EXTENSION_BYTES>;

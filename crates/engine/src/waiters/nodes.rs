@@ -4,7 +4,7 @@ use tupelo_shm::{Section, Span, View, headroom};
 
 use super::{
     FREE, FREE_NEXT, HAND_OFF_MS, OWNED, OWNER, PICK_UP_MS, RECORD, RING, SCOPE, SIGNAL, STATE,
-    WAKES, WaitNode, node,
+    WAKES, WaitNode, node, wake,
 };
 use crate::base::error::Error;
 use crate::base::layout::{self, NODE_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
@@ -101,6 +101,19 @@ pub(crate) fn free_node(store: &Store, number: u32) -> Result<(), Error> {
     section.set(node, STATE, FREE);
     section.set(line, FIRST_FREE, number);
     section.commit()?;
+    Ok(())
+}
+
+/// Raises the signal of every wait node of this process.
+pub(crate) fn rouse_own(store: &Store) -> Result<(), Error> {
+    let section = Section::enter(&store.memory, head::NODES_SCOPE)?;
+    let owner = section.thread().participant() + 1;
+    let is_own = |number: &u32| node(section.view(), *number).load(OWNER) == owner;
+    let own: Vec<u32> = (1..=used(section.view())).filter(is_own).collect();
+    section.finish()?;
+    for number in own {
+        wake::notify(store, number);
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod come_and_go;
 mod conditions;
 mod full_back;
 mod handed;
+mod given_up;
 mod large_reads;
 mod limited;
 mod notifiers;

@@ -63,6 +63,25 @@ fn what_a_dead_process_had_claimed_is_back_at_its_place_k2() {
 }
 
 #[test]
+fn what_was_claimed_through_a_handle_that_is_given_up_is_back_at_its_place_k2() {
+    let engine = indexed();
+    let before = contents(&engine);
+    let script = |engine: &Arc<Engine>| {
+        for value in [4, 7] {
+            std::mem::forget(claim(engine, 1, value, &LONG));
+        }
+        engine.give_up(0).unwrap();
+    };
+    kill_once_and_twice(&engine, script, |found, ended| {
+        assert_eq!((found.report.held(), found.tuples), (0, before.clone()));
+        for value in [4, 7] {
+            let attempt = claim(&engine, 1, value, &LONG).attempt();
+            assert!(attempt == 2 || !ended && attempt == 1, "attempt {attempt}");
+        }
+    });
+}
+
+#[test]
 fn a_claimed_tuple_is_done_with_or_back_k2() {
     let engine = indexed();
     let legal = [contents(&engine), without(&engine, "1,4")];

@@ -96,7 +96,7 @@ impl HostedSubscription {
         subscription: Subscription,
     ) -> Result<Self, Fault> {
         let in_use = session.usage.begin_subscription()?;
-        let number = hosted.register_subscription(&subscription, session.weak(), id);
+        let number = hosted.register_subscription(&subscription, session.weak(), id)?;
         let (hosted, credit, refusal) = (Rc::clone(hosted), Cell::new(None), RefCell::default());
         let last = Last::default();
         Ok(Self { subscription, hosted, number, credit, refusal, last, _in_use: in_use })

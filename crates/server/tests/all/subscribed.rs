@@ -93,7 +93,7 @@ fn a_subscriber_who_waits_is_woken_by_events_of_every_kind_n1() {
     let terms = SubscribeTerms::new(EventKind::ALL, 100);
     let subscription = space.subscribe(&jobs, &terms).unwrap();
     let notifier = space.notifier().unwrap();
-    let number = notifier.add_subscription(&subscription);
+    let number = notifier.add_subscription(&subscription).unwrap();
     assert!(!subscription.wait(Some(Duration::from_millis(1))).unwrap());
     space.put(&fields!["job", 1]).unwrap();
     let mut rung = notifier.drain();

@@ -38,9 +38,11 @@ pub(crate) struct Renewal {
 impl RemoteClaim {
     /// The claim that was left open, with its fence and its attempt.
     fn new(space: &Space, kept: Box<dyn Kept>, (fence, attempt): (u64, u32)) -> Self {
+        let kept: Arc<dyn Kept> = kept.into();
+        space.inner.opened.add_elsewhere(&kept);
         Self {
             space: space.clone(),
-            kept: kept.into(),
+            kept,
             fence,
             attempt,
             is_settled: AtomicBool::new(false),

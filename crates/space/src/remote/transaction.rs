@@ -1,6 +1,7 @@
 //! Transactions over spaces that are elsewhere (rules X1 to X6).
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ const ROUNDING: Duration = Duration::from_millis(3);
 /// A transaction that is elsewhere. Dropped, it is rolled back.
 #[derive(Debug)]
 pub(crate) struct RemoteTransaction {
-    kept: Box<dyn Kept>,
+    kept: Arc<dyn Kept>,
     /// When its time is over: not before it is so there.
     end: Instant,
     /// Whether a call has found that it is over.
@@ -42,6 +43,10 @@ impl RemoteTransaction {
         let begin = Operation::Begin { others: SpaceIds::Plain(&ids[1..]), ttl };
         let (found, kept) = spaces[0].remote()?.open(&begin, &mut |_| ControlFlow::Break(()))?;
         let kept = kept.ok_or_else(|| not_due(&begin, "a transaction", found))?;
+        let kept: Arc<dyn Kept> = kept.into();
+        for space in spaces {
+            space.inner.opened.add_elsewhere(&kept);
+        }
         Ok(Self {
             kept,
             end: Instant::now() + ttl + ROUNDING,

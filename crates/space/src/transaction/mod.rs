@@ -4,13 +4,12 @@ mod inside;
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use atomic_refcell::{AtomicRefCell, AtomicRefMut};
 use smallvec::SmallVec;
-use tupelo_engine::{Handle, TransactionEnd};
+use tupelo_engine::TransactionEnd;
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -87,8 +86,7 @@ impl Space {
         }
         spaces.iter().try_for_each(Self::require_open)?;
         let held = if self.is_here() {
-            let engines = spaces.iter().map(|space| Arc::clone(space.kept()));
-            let inner = tupelo_engine::Transaction::begin(engines, ttl).map_err(|error| {
+            let inner = tupelo_engine::Transaction::begin(&spaces, ttl).map_err(|error| {
                 Error::from(error).with_given("spaces in one transaction", spaces.len())
             })?;
             let end = inner.end();
@@ -190,7 +188,11 @@ impl Transaction {
     pub fn abort(&self) -> Result<(), Error> {
         match self.way()? {
             Way::Here(mut call) => Ok(call.abort()?),
-            Way::There(transaction) => self.ended(transaction.abort()),
+            Way::There(transaction) => {
+                // The close of a handle has rolled it back.
+                let is_closed = self.spaces.iter().any(|space| space.require_open().is_err());
+                self.ended(if is_closed { Ok(()) } else { transaction.abort() })
+            }
         }
     }
 

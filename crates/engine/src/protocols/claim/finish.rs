@@ -7,7 +7,7 @@ use tupelo_tuple::TupleView;
 use crate::base::error::Error;
 use crate::operations::targets::TupleBuffer;
 use crate::operations::wait::{Outcome, Waiter};
-use crate::protocols::claim::{self, Claim, ClaimTerms, Handle};
+use crate::protocols::claim::{self, Claim, ClaimTerms, Claimant, Handle};
 
 impl Waiter {
     /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `visitor`, without waiting. If no
@@ -42,8 +42,9 @@ impl Waiter {
         }
         let engine = &*self.engine;
         let mut copy = TupleBuffer::new();
+        let claimant = Claimant { handle: handle.number(), terms };
         let begun = self.hold_handed(engine, |section, partition, record, kinds| {
-            claim::begin_claim(engine, section, partition, (record, kinds), (terms, &mut copy))
+            claim::begin_claim(engine, section, partition, (record, kinds), claimant, &mut copy)
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release();

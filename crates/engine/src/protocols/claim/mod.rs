@@ -27,7 +27,7 @@ use crate::index::find::{Order, Purpose};
 use crate::index::links;
 use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
-use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HANDLE};
 use crate::store::partition::{self, HELD, Partition};
 use crate::store::record::{self, HOLDER, Header, Record, SHAPE, STATE};
 use crate::store::registry::{self, Kinds};
@@ -53,12 +53,43 @@ pub struct ClaimTerms {
 pub trait Handle {
     /// The engine.
     fn kept(&self) -> &Arc<Engine>;
+
+    /// Which of the process's handles it is: what [`Engine::give_up`] is told. 0 for one that is never given up.
+    fn number(&self) -> u32 {
+        0
+    }
 }
 
 impl Handle for Arc<Engine> {
     fn kept(&self) -> &Self {
         self
     }
+}
+
+impl<H: Handle> Handle for &H {
+    fn kept(&self) -> &Arc<Engine> {
+        (**self).kept()
+    }
+
+    fn number(&self) -> u32 {
+        (**self).number()
+    }
+}
+
+/// Who claims, and on which terms.
+#[derive(Clone, Copy)]
+pub(crate) struct Claimant<'t> {
+    /// The number of the handle.
+    pub(crate) handle: u32,
+    pub(crate) terms: &'t ClaimTerms,
+}
+
+/// By whom something is held, and until when.
+#[derive(Clone, Copy)]
+pub(crate) struct Tenure {
+    /// The number of the handle.
+    pub(crate) handle: u32,
+    pub(crate) end_ms: u64,
 }
 
 /// A tuple in this process's hands (rule K1). Dropped before it is settled, it gives the tuple back.
@@ -161,15 +192,17 @@ pub(crate) fn begin_claim<'m>(
     section: &mut Section<'m>,
     partition: Partition<'m>,
     (record, kinds): (Record<'m>, &Kinds),
-    (terms, copy): (&ClaimTerms, &mut TupleBuffer),
+    claimant: Claimant<'_>,
+    copy: &mut TupleBuffer,
 ) -> Result<Begun, Error> {
+    let Claimant { handle, terms } = claimant;
     let (now_ms, end_ms) = clock::now_and_in(terms.ttl);
     if partition::is_behind_at(partition, now_ms) {
         // What was found may be a tuple whose time is over.
         return Err(Need::Time.into());
     }
-    let (fence, extension) =
-        hold_until(store, section, partition, (record, List::Claimed), end_ms)?;
+    let tenure = Tenure { handle, end_ms };
+    let (fence, extension) = hold_until(store, section, partition, record, List::Claimed, tenure)?;
     // Means nothing to anybody until the section is over (R2).
     extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
     let place = Place { scope: partition.scope(), reference: record.reference, fence };
@@ -178,15 +211,16 @@ pub(crate) fn begin_claim<'m>(
     Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
 }
 
-/// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the
-/// fence by which the holder is known.
+/// Puts a record that nothing else lists on a list of those in this process's hands. Returns the fence by which the holder
+/// is known.
 #[inline(always)]
 pub(crate) fn hold_until<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, list): (Record<'m>, List),
-    end_ms: u64,
+    record: Record<'m>,
+    list: List,
+    tenure: Tenure,
 ) -> Result<(u64, Extension<'m>), Error> {
     let Record { reference, header } = record;
     let extension = extension::ensure_beyond(section, &store.layout, partition, header)?;
@@ -194,7 +228,8 @@ pub(crate) fn hold_until<'m>(
     let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
     // Meaningless until the record is listed (R2).
     extension.init64(FENCE, fence);
-    holds::begin_hold(store, section, partition, extension, end_ms)?;
+    extension.init(HANDLE, tenure.handle);
+    holds::begin_hold(store, section, partition, extension, tenure.end_ms)?;
     let holder = section.thread().participant() + 1;
     let stores = [
         (header.place(SHAPE), links::unmarked(header)),
@@ -221,11 +256,12 @@ impl<H: Handle + Clone> Claim<H> {
     ) -> Result<Option<(Self, R)>, E> {
         let engine = &**handle.kept();
         let mut copy = TupleBuffer::new();
+        let claimant = Claimant { handle: handle.number(), terms };
         let how = (order, Purpose::Take, Clock::InAct);
         let begun = at_match::at_match(engine, template, how, |section, partition, hit, kinds| {
             section.add(partition.page(), HELD, 1);
             links::unlink_found(section, partition, hit);
-            begin_claim(engine, section, partition, (hit.record, kinds), (terms, &mut copy))
+            begin_claim(engine, section, partition, (hit.record, kinds), claimant, &mut copy)
         })?;
         begun.map(|begun| Self::visit(handle, begun, &mut copy, visitor)).transpose()
     }

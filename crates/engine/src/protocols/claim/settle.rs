@@ -18,6 +18,7 @@ use crate::operations::bulk::{self, Together};
 use crate::operations::{put, take, targets};
 use crate::protocols::claim::{Attempt, Claim, Failure, Handle, holder_pid, kinds_of, outliving};
 use crate::protocols::due::{self, Lost};
+use crate::protocols::holders_gone::Gone;
 use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::{enter, held, provide, quota};
 use crate::store::extension::{
@@ -448,16 +449,11 @@ pub(crate) fn list_dead<'m>(
 }
 
 /// Gives back what a dead process had claimed in the partition of `scope` (rules K2, L5).
-pub(crate) fn fail_claims_of(
-    store: &Store,
-    participant: u32,
-    pid: u32,
-    scope: u32,
-) -> Result<(), Error> {
+pub(crate) fn fail_claims_of(store: &Store, gone: Gone, scope: u32) -> Result<(), Error> {
     let mut with_reason = true;
-    for lost in lost_by(store, participant, (scope, &[List::Claimed]))? {
+    for lost in lost_by(store, gone, scope, &[List::Claimed])? {
         let fail = |with_reason: bool| {
-            let failure = with_reason.then_some(Failure::Death { pid });
+            let failure = with_reason.then_some(gone.failure());
             lose_one(store, lost, |section, partition, record| {
                 if outliving::is_one(section.view(), record) {
                     return outliving::leave(store, section, partition, (record, participant));
@@ -477,22 +473,24 @@ pub(crate) fn fail_claims_of(
     Ok(())
 }
 
-/// What a dead process has in hands on `lists` in the partition of `scope`, the oldest first.
+/// What a holder that is gone has in hands on `lists` in the partition of `scope`, the oldest first.
 pub(crate) fn lost_by(
     store: &Store,
-    participant: u32,
-    (scope, lists): (u32, &[List]),
+    gone: Gone,
+    scope: u32,
+    lists: &[List],
 ) -> Result<Vec<Lost>, Error> {
     let section = Section::enter(&store.memory, scope)?;
     let partition = Partition::of_scope(section.view(), scope);
-    let lost = due::oldest_first(section.view(), partition, lists, |header, _| {
-        header.load(record::HOLDER) == participant + 1
+    let own = section.thread().participant();
+    let lost = due::oldest_first(section.view(), partition, lists, |header, extension| {
+        gone.has(own, header, extension)
     });
     section.finish()?;
     Ok(lost)
 }
 
-/// Takes a record out of the hands of a dead process, by `lose`, if it is still there.
+/// Takes a record out of the hands of a holder that is gone, by `lose`, if it is still there.
 pub(crate) fn lose_one<'e>(
     store: &'e Store,
     Lost { list, place, .. }: Lost,

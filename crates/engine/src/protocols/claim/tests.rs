@@ -13,7 +13,7 @@ use crate::index::find::{Order, Purpose};
 use crate::index::links;
 use crate::operations::at_match::{self, Clock};
 use crate::operations::targets::TupleBuffer;
-use crate::protocols::claim::{self, Claim, ClaimTerms};
+use crate::protocols::claim::{self, Claim, ClaimTerms, Claimant};
 use crate::store::Store;
 use crate::store::partition::{self, HELD, Partition};
 use crate::testing;
@@ -32,7 +32,8 @@ fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
     let begun = at_match::at_match(space, &template, how, |section, partition, hit, kinds| {
         section.add(partition.page(), HELD, 1);
         links::unlink_found(section, partition, hit);
-        claim::begin_claim(space, section, partition, (hit.record, kinds), (&terms, &mut copy))
+        let claimant = Claimant { handle: 0, terms: &terms };
+        claim::begin_claim(space, section, partition, (hit.record, kinds), claimant, &mut copy)
     });
     let begun = begun.unwrap().unwrap();
     let refused = testing::beside_one_inside(&engine, || {

@@ -11,6 +11,7 @@ use crate::index::links;
 use crate::journal;
 use crate::operations::targets::TupleBuffer;
 use crate::protocols::claim::{self, kinds_of, settle};
+use crate::protocols::holders_gone::Gone;
 use crate::protocols::transaction::Term;
 use crate::protocols::transaction::lock::{self, Lock};
 use crate::recovery::{enter, held, provide};
@@ -68,7 +69,7 @@ pub(crate) fn enlist_held<'m>(
     term: Term,
 ) -> Result<Enlisted, Error> {
     let (fence, extension) =
-        claim::hold_until(store, section, partition, (record, List::Enlisted), term.end_ms)?;
+        claim::hold_until(store, section, partition, record, List::Enlisted, term.tenure())?;
     // Means nothing to anybody until the section is over (R2).
     extension.init(TRANSACTION, term.number);
     let place = Place { scope: partition.scope(), reference: record.reference, fence };
@@ -184,11 +185,10 @@ fn delist_locked<'m>(
     Ok((shown, Some(lock)))
 }
 
-/// Gives back what the transactions of a dead process held in the partition of `scope`: what they took, and locks
+/// Gives back what the transactions of a holder that is gone held in the partition of `scope`: what they took, and locks
 /// (rules X5, L5).
-pub(crate) fn free_enlisted_of(store: &Store, participant: u32, scope: u32) -> Result<(), Error> {
-    let lists = [List::Enlisted, List::Locks];
-    for lost in settle::lost_by(store, participant, (scope, &lists))? {
+pub(crate) fn free_enlisted_of(store: &Store, gone: Gone, scope: u32) -> Result<(), Error> {
+    for lost in settle::lost_by(store, gone, scope, &[List::Enlisted, List::Locks])? {
         settle::lose_one(store, lost, |section, partition, record| {
             let_go_of(store, section, partition, (record, lost.list))
         })?;

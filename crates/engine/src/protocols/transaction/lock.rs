@@ -127,7 +127,7 @@ pub(crate) fn lock<'m>(
     lock.header.init64(TUPLE, u64::from(reference));
     lock.header.init64(NUMBER, sequence);
     let (fence, extension) =
-        claim::hold_until(store, section, partition, (lock, List::Locks), term.end_ms)?;
+        claim::hold_until(store, section, partition, lock, List::Locks, term.tenure())?;
     // Means nothing to anybody until the section is over (R2).
     extension.init(TRANSACTION, term.number);
     let place = Place { scope: partition.scope(), reference: block, fence };

@@ -25,10 +25,10 @@ use smallvec::SmallVec;
 use tupelo_shm::GROUP_MAX;
 use tupelo_shm::process::fork_generation;
 
-use crate::Engine;
 use crate::base::abortion::Abortion;
 use crate::base::clock;
 use crate::base::error::Error;
+use crate::protocols::claim::{Handle, Tenure};
 
 /// Of spaces, tuples and the like: most transactions have one of each, which needs no allocation.
 type Few<T> = SmallVec<[T; 1]>;
@@ -53,6 +53,14 @@ pub(crate) struct Term {
     end_ms: u64,
     /// Which of its process's transactions it is.
     number: u32,
+    /// The number of the handle through which it does.
+    handle: u32,
+}
+
+impl Term {
+    fn tenure(self) -> Tenure {
+        Tenure { handle: self.handle, end_ms: self.end_ms }
+    }
 }
 
 /// The moment at which the lease of a transaction ends.
@@ -105,25 +113,30 @@ impl std::fmt::Debug for Transaction {
 }
 
 impl Transaction {
-    /// Begins a transaction over `engines`, each another space, which may be open for `ttl`.
+    /// Begins a transaction over the spaces of `handles`, each another one, which may be open for `ttl`.
     ///
     /// # Errors
     ///
     /// [`Error::LimitExceeded`] for too many spaces.
-    pub fn begin(
-        engines: impl IntoIterator<Item = Arc<Engine>>,
+    pub fn begin<H: Handle>(
+        handles: impl IntoIterator<Item = H>,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        let parts: Few<Box<Part>> =
-            engines.into_iter().map(|engine| Box::new(Part::new(engine))).collect();
+        let part = |handle: H| Box::new(Part::new(Arc::clone(handle.kept()), handle.number()));
+        let parts: Few<Box<Part>> = handles.into_iter().map(part).collect();
         let limit = GROUP_MAX as usize;
         if parts.len() > limit {
             return Err(Error::LimitExceeded { what: "spaces in one transaction", limit });
         }
         let (begin_ms, end_ms) = clock::now_and_in(ttl);
         let (state, fork_generation) = (State::Open, fork_generation());
-        let term = Term { end_ms, number: BEGUN.fetch_add(1, Ordering::Relaxed) };
+        let term = Term { end_ms, number: BEGUN.fetch_add(1, Ordering::Relaxed), handle: 0 };
         Ok(Self { parts, ttl, begin_ms, term, state, fork_generation })
+    }
+
+    /// What is noted of it in space number `at`.
+    fn term_in(&self, at: usize) -> Term {
+        Term { handle: self.parts[at].handle, ..self.term }
     }
 
     /// When every call says that it is over.

@@ -22,6 +22,8 @@ use crate::waiters::events::{EventKind, Happening};
 /// The part of a transaction that is in one space.
 pub(super) struct Part {
     pub(super) engine: Arc<Engine>,
+    /// The number of the handle through which it is done.
+    pub(super) handle: u32,
     /// What it has taken there.
     pub(super) holds: Few<Hold>,
     /// Its locks on what it has read.
@@ -33,9 +35,9 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(engine: Arc<Engine>) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, handle: u32) -> Self {
         let writes = WriteSet::new(engine.seed);
-        Self { engine, holds: Few::new(), locks: Locks::default(), writes, absent: None }
+        Self { engine, handle, holds: Few::new(), locks: Locks::default(), writes, absent: None }
     }
 
     pub(super) fn takes(&self) -> usize {

@@ -104,7 +104,7 @@ impl Transaction {
         let own = self.match_in_writes(at, template, order);
         if order != Order::Lifo || own.is_none() {
             let mut copy = TupleBuffer::new();
-            let into = (self.term, &mut copy);
+            let into = (self.term_in(at), &mut copy);
             if let Some(taken) = self.parts[at].take(template, (order, own), into)? {
                 return self.visit_held(at, (taken, &mut copy), (order, own), visitor).map(Some);
             }
@@ -126,9 +126,10 @@ impl Transaction {
     ) -> Result<Option<R>, E> {
         self.require_open()?;
         let own = self.match_in_writes(at, template, order);
+        let term = self.term_in(at);
         let part = &mut self.parts[at];
         if order != Order::Lifo || own.is_none() {
-            let read = part.read(template, order, self.term)?;
+            let read = part.read(template, order, term)?;
             if let Some((copy, lock)) = read {
                 let is_own_better = own.is_some_and(|own| {
                     is_preceded(&copy.view(), &part.writes.get(own).view(), order)
@@ -178,7 +179,8 @@ impl Transaction {
         self.require_open()?;
         let own = self.parts[at].writes.matches(template);
         let from_space = (at_least.saturating_sub(own.len()), at_most);
-        let taken = self.parts[at].take_many(template, from_space, self.term)?;
+        let term = self.term_in(at);
+        let taken = self.parts[at].take_many(template, from_space, term)?;
         if taken.len() + own.len() < at_least {
             return Ok(None);
         }
@@ -221,7 +223,8 @@ impl Transaction {
     /// Gives back what was taken and is not wanted, as it was. If it can not be locked again, all of the transaction is
     /// undone: others might change what it has read (rule X3).
     fn put_back(&mut self, at: usize, taken: &[Enlisted]) -> Result<(), Error> {
-        let (part, term) = (&mut self.parts[at], self.term);
+        let term = self.term_in(at);
+        let part = &mut self.parts[at];
         for (index, one) in taken.iter().enumerate() {
             if let Err(error) = part.put_back(*one, term) {
                 part.holds.extend(taken[index..].iter().map(|one| one.hold));
@@ -246,8 +249,9 @@ impl Transaction {
     ) -> Result<Vec<R>, E> {
         self.require_open()?;
         let limit = limit.unwrap_or(usize::MAX);
+        let term = self.term_in(at);
         let part = &mut self.parts[at];
-        let (copies, locks) = part.read_all(template, limit, self.term)?;
+        let (copies, locks) = part.read_all(template, limit, term)?;
         let own = part.writes.matches(template);
         let own = own.iter().map(|number| part.writes.get(*number));
         let all = copies.iter().chain(own).take(limit);
@@ -307,7 +311,7 @@ impl Transaction {
     ) -> Result<Outcome<R>, E> {
         self.require_open()?;
         let mut copy = TupleBuffer::new();
-        match waiter.finish_enlisted(self.term, &mut copy)? {
+        match waiter.finish_enlisted(self.term_in(at), &mut copy)? {
             Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
             Outcome::Done(taken) => self
                 .visit_held(at, (taken, &mut copy), (Order::Fifo, None), visitor)
