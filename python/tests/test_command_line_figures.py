@@ -163,6 +163,7 @@ def test_stat_as_json_has_the_figures_of_the_space(known):
         "bytes_used": known.space.stat()["bytes_used"],
         "bytes_committed": known.space.stat()["bytes_committed"],
         "bytes_max": limit,
+        "largest_free_bytes": known.space.stat()["largest_free_bytes"],
         "journal": None,
         "tuples_max": None,
         "when_full": "error",

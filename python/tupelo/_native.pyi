@@ -2209,7 +2209,8 @@ class Space(_Verbs):
 
         Keys:
 
-        * memory and limits: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full;
+        * memory and limits: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full,
+          largest_free_bytes (what a tuple of more than 32 KiB can have, in one piece);
         * counts: dropped (tuples, for want of room), waiters (blocked callers), waiting_for_room (blocked
           puts), where_errors (how often a `where` had no answer for a tuple, which was no match then);
         * subscriptions, a list of dicts: pid, waiting, buffer, buffer_bytes, the events so far, and the

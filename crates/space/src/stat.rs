@@ -17,6 +17,8 @@ pub struct Stat {
     pub bytes_committed: u64,
     /// Bytes that the space may have.
     pub bytes_max: u64,
+    /// Bytes of the largest piece of memory that is free, or can be had. A tuple of more than 32 KiB needs one piece.
+    pub largest_free_bytes: u64,
     /// Tuples that the space may hold; `None`: as many as fit.
     pub tuples_max: Option<u64>,
     /// What becomes of a put for which there is no room.
@@ -127,6 +129,7 @@ impl Space {
             waiters: stat.waiters,
             waiting_for_room: stat.waiting_for_room,
             where_errors: stat.where_errors,
+            largest_free_bytes: stat.largest_free_bytes,
             subscriptions: stat.subscriptions,
             transactions: stat.transactions,
             processes: alive.chain(stat.pids_dead.into_iter().map(process(false))).collect(),

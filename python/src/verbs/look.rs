@@ -23,7 +23,8 @@ Return figures of the space as a dict, each of some moment during the call.
 
 Keys:
 
-* memory and limits: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full;
+* memory and limits: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full,
+  largest_free_bytes (what a tuple of more than 32 KiB can have, in one piece);
 * counts: dropped (tuples, for want of room), waiters (blocked callers), waiting_for_room (blocked
   puts), where_errors (how often a `where` had no answer for a tuple, which was no match then);
 * subscriptions, a list of dicts: pid, waiting, buffer, buffer_bytes, the events so far, and the
@@ -83,6 +84,7 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("bytes_used", stat.bytes_used)?;
     dict.set_item("bytes_committed", stat.bytes_committed)?;
     dict.set_item("bytes_max", stat.bytes_max)?;
+    dict.set_item("largest_free_bytes", stat.largest_free_bytes)?;
     dict.set_item("tuples_max", stat.tuples_max)?;
     dict.set_item("when_full", stat.when_full.name())?;
     dict.set_item("dropped", stat.dropped)?;

@@ -46,6 +46,10 @@ fn page(
         format::bytes(stat.bytes_max),
         format::bytes(stat.bytes_committed),
     ))?;
+    if 2 * stat.largest_free_bytes < stat.bytes_max.saturating_sub(stat.bytes_used) {
+        let largest = format::bytes(stat.largest_free_bytes);
+        output.line(format!("              in pieces: the largest that is free has {largest}"))?;
+    }
     output.line(format!("  when full   {}", when_full(stat)))?;
     output.line(format!("  waiting     {}", waiting(stat)))?;
     if let Some(journal) = journal {
@@ -186,6 +190,7 @@ fn stat_json(url: &str, stat: &Stat, journal: Option<JournalFigures>) -> serde_j
         "bytes_used": stat.bytes_used,
         "bytes_committed": stat.bytes_committed,
         "bytes_max": stat.bytes_max,
+        "largest_free_bytes": stat.largest_free_bytes,
         "tuples_max": stat.tuples_max,
         "when_full": stat.when_full.name(),
         "dropped": stat.dropped,

@@ -132,6 +132,17 @@ pub struct Fullness {
     pub system_free_bytes: Option<u64>,
     /// Callers that waited for the room that there is; 0 if there is none.
     pub waiting: u32,
+    /// If there is room, and not in one piece.
+    pub in_pieces: Option<InPieces>,
+}
+
+/// What is missing in a space that is fragmented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InPieces {
+    /// Bytes that are wanted in one piece.
+    pub wanted_bytes: u64,
+    /// The bytes of the largest piece.
+    pub largest_bytes: u64,
 }
 
 impl Fullness {
@@ -329,6 +340,13 @@ impl fmt::Display for Fullness {
             Some(max) => write!(f, ", and it was created for {max}"),
             None => write!(f, " in {} of {}", Bytes(*used_bytes), Bytes(*max_bytes)),
         }?;
+        if let Some(InPieces { wanted_bytes, largest_bytes }) = self.in_pieces {
+            let (wanted, largest) = (Bytes(wanted_bytes), Bytes(largest_bytes));
+            write!(
+                f,
+                "; the free memory is fragmented: {wanted} are needed in one piece, and the largest has {largest}"
+            )?;
+        }
         if let Some((shape, of_it)) = &self.fullest {
             write!(f, "; {} % of them are {shape}", 100 * of_it / tuples.max(of_it))?;
         }

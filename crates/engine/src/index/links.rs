@@ -395,6 +395,17 @@ fn move_cursors<'m>(
     }
 }
 
+/// Has the walks go on with a record that has come in the place of another one.
+pub(crate) fn replace_in_walks<'m>(
+    section: &mut Section<'m>,
+    partition: Partition<'m>,
+    from: u32,
+    to: u32,
+) {
+    let walking = partition.page().load(WALKING);
+    move_cursors(section, partition, walking, from, to);
+}
+
 /// Whether the record at `reference` was put before `other`.
 pub(crate) fn precedes(view: &View<'_>, reference: u32, other: u32) -> bool {
     let sequence = |reference| record::header(view, reference).load64(record::SEQUENCE);

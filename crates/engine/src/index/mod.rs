@@ -21,6 +21,7 @@
 pub(crate) mod find;
 pub(crate) mod learn;
 pub(crate) mod links;
+pub(crate) mod moving;
 pub(crate) mod queue;
 pub(crate) mod ring;
 pub(crate) mod table;

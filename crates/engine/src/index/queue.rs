@@ -11,6 +11,8 @@ use crate::store::{Store, blocks, journal};
 pub(crate) const LINK_WORDS: usize = 4;
 /// Words that unlinking one changes: two neighbours and the count.
 pub(crate) const UNLINK_WORDS: usize = 3;
+/// Words that putting one in the place of another changes: two neighbours, and its state.
+pub(crate) const REPLACE_WORDS: usize = 3;
 
 /// What appending a fresh record changes: it becomes the youngest.
 #[inline(always)]
@@ -127,6 +129,35 @@ pub(crate) fn unlinking<'m>(
         (neighbour(view, partition, next, PREVIOUS, LAST), previous),
         (partition.page().place(LIVE), partition.page().load(LIVE).wrapping_sub(1)),
     ]
+}
+
+/// Puts a record in the place of another one, whose links it has.
+pub(crate) fn replace<'m>(
+    section: &mut Section<'m>,
+    partition: Partition<'m>,
+    from: Record<'m>,
+    to: Record<'m>,
+) {
+    let view = section.view();
+    let (previous, next) = (from.header.load(PREVIOUS), from.header.load(NEXT));
+    let stores = [
+        (neighbour(view, partition, previous, NEXT, FIRST), to.reference),
+        (neighbour(view, partition, next, PREVIOUS, LAST), to.reference),
+        (to.header.place(STATE), record::LIVE),
+    ];
+    section.set_words(stores);
+}
+
+/// Whether both neighbours of what may be a record, or the ends of the list, lead to it.
+pub(crate) fn is_between_neighbours(
+    view: &View<'_>,
+    partition: Partition<'_>,
+    reference: u32,
+) -> bool {
+    let header = record::header(view, reference);
+    let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
+    neighbour(view, partition, previous, NEXT, FIRST).load() == reference
+        && neighbour(view, partition, next, PREVIOUS, LAST).load() == reference
 }
 
 /// Where the list's link to one side of a place stands: the link `at` of the neighbour there, or the partition's

@@ -17,6 +17,8 @@ use crate::store::record::{
 pub(crate) const LINK_WORDS: usize = 4;
 /// Words that unlinking one changes: the same.
 pub(crate) const UNLINK_WORDS: usize = 4;
+/// Words that putting one in the place of another changes: two neighbours, and the leader.
+pub(crate) const REPLACE_WORDS: usize = 3;
 
 /// Links the youngest record of its tag. Nobody can reach its link yet.
 pub(crate) fn append<'m>(
@@ -171,6 +173,32 @@ pub(crate) fn unlink_with<'m, const A: usize, const B: usize>(
     }
     unlink(section, index, record, Some(place));
     section.set_together(also.0, also.1, []);
+}
+
+/// Puts a record in the place of another one, whose links it has.
+pub(crate) fn replace<'m>(
+    section: &mut Section<'m>,
+    index: Index<'m>,
+    from: Record<'m>,
+    to: Record<'m>,
+) {
+    let link = record::link_of(section.view(), to.header, index.slot);
+    let Some(place) = table::find(section.view(), index, link.load(TAG)) else {
+        return section.view().violate();
+    };
+    if place.leader() == from.reference {
+        place.set(section, to.reference);
+    }
+    let (next, previous) = (link.load(RING_NEXT), link.load(RING_PREVIOUS));
+    if next == from.reference {
+        link.init(RING_NEXT, to.reference);
+        link.init(RING_PREVIOUS, to.reference);
+        return;
+    }
+    let after = record::link(section.view(), next, index.slot);
+    section.set(after, RING_PREVIOUS, to.reference);
+    let before = record::link(section.view(), previous, index.slot);
+    section.set(before, RING_NEXT, to.reference);
 }
 
 #[inline]

@@ -20,7 +20,7 @@ use crate::store::partition::{self, LIVE, NEXT_SEQUENCE, Partition, TAKES};
 use crate::store::{self, DROPPED, Store, WHERE_ERRORS, arena, record, registry, space_line};
 use crate::time::list::{self, List};
 use crate::waiters::events::ring::Ring;
-use crate::waiters::{self, chain, nodes};
+use crate::waiters::{self, chain, nodes, timer_leader};
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct Stat {
     pub bytes_committed: u64,
     /// Bytes that the arena may have.
     pub bytes_max: u64,
+    /// Bytes of the largest piece of memory that is free, or can be had. A tuple of more than 32 KiB needs one piece.
+    pub largest_free_bytes: u64,
     /// Tuples that the space may hold; `None`: as many as fit.
     pub tuples_max: Option<u64>,
     /// What becomes of a put for which there is no room.
@@ -145,6 +147,8 @@ pub(crate) fn stat(store: &Store) -> Result<Stat, Error> {
         Err(Error::SpaceFull(_)) => {}
         settled => settled?,
     }
+    // What has ended is not there. Who is stopped inside a partition is not waited for.
+    timer_leader::catch_up_where_free(store)?;
     let view = store.memory.view();
     let line = arena::line(&view);
     let committed = line.load(arena::COMMITTED);
@@ -172,6 +176,7 @@ pub(crate) fn stat(store: &Store) -> Result<Stat, Error> {
         bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
         bytes_committed: bytes(committed),
         bytes_max: bytes(store.layout.extents_max),
+        largest_free_bytes: bytes(arena::longest_run(&view, &store.layout)),
         tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
         when_full: store.when_full,
         dropped: space_line(&view).load64(DROPPED),

@@ -1,6 +1,7 @@
 //! What is missing and how it is got: what the dead held, memory, room in a full space.
 
 pub(crate) mod abandoned;
+pub(crate) mod compact;
 pub(crate) mod enter;
 pub(crate) mod fit;
 pub(crate) mod full;

@@ -6,7 +6,7 @@ use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::index::learn;
 use crate::journal::drain;
-use crate::recovery::sweep;
+use crate::recovery::{compact, sweep};
 use crate::store::partition::{self, Partition};
 use crate::store::{Store, arena, blocks, registry};
 use crate::time::bounded_lock;
@@ -84,7 +84,7 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
         }
         Need::Reserve { count, committed } => {
             match retry_by(store, gathering, || arena::grow_reserve(store, count, committed)) {
-                Err(Error::SpaceFull(_)) if gather_all(store, gathering)? => Ok(()),
+                Err(Error::SpaceFull(_)) if gather_reserve(store, count, gathering)? => Ok(()),
                 done => done,
             }
         }
@@ -103,11 +103,32 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
     }
 }
 
+/// Free extents that are gathered beside those that are wanted: so that not each put of a small tuple has some moved.
+const MORE_EXTENTS: u32 = 16;
+
 /// Gathers extents that nobody needs: what the dead had, and what partitions keep for the next tuple of
-/// some size. Returns whether more are free now, and `count` neighbouring ones among the first `end` are free.
+/// some size. If that is not enough, moves tuples for them. Returns whether more are free now, and `count` neighbouring
+/// ones among the first `end` are free.
 #[cold]
 fn gather(store: &Store, count: u32, end: u32, gathering: Gathering) -> Result<bool, Error> {
-    Ok(gather_all(store, gathering)? && arena::has(&store.memory.view(), &store.layout, count, end))
+    let view = store.memory.view();
+    let has = || arena::has(&view, &store.layout, count, end);
+    if gather_all(store, gathering)? && has() {
+        return Ok(true);
+    }
+    let free = || arena::line(&view).load(arena::FREE);
+    let free_before = free();
+    compact::compact(store, gathering, || has() && free() >= count.saturating_add(MORE_EXTENTS))?;
+    Ok(free() > free_before && has())
+}
+
+/// As [`gather`], of `count` extents more than are free now, wherever they are.
+#[cold]
+fn gather_reserve(store: &Store, count: u32, gathering: Gathering) -> Result<bool, Error> {
+    let view = store.memory.view();
+    let free = || arena::line(&view).load(arena::FREE);
+    let wanted = free().saturating_add(count);
+    Ok(gather_all(store, gathering)? || compact::compact(store, gathering, || free() >= wanted)?)
 }
 
 /// Gathers extents that nobody needs. Returns whether more are free now.

@@ -194,6 +194,17 @@ fn find(view: &View<'_>, layout: &Layout, count: u32, end: u32) -> Option<u32> {
     None
 }
 
+/// How many neighbouring extents can be had at most, with those that were never touched: a hint, unless the arena is locked.
+pub(crate) fn longest_run(view: &View<'_>, layout: &Layout) -> u32 {
+    let committed = line(view).load(COMMITTED).min(layout.extents_max);
+    let (mut longest, mut run) = (0, 0);
+    for index in 0..committed {
+        run = if is_free(view, layout, index) { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest.max(run + (layout.extents_max - committed))
+}
+
 fn free_word(view: &View<'_>, layout: &Layout, word: u32) -> u32 {
     let pair: Span<'_, 8> = view.span(layout.free_word(word & !1));
     pair.load(4 * (word as usize & 1))
@@ -269,7 +280,7 @@ pub(crate) fn grow(store: &Store, count: u32, end: u32, committed: u32) -> Resul
     let missing = count - tail.min(count - 1);
     let left = end.saturating_sub(committed);
     if missing > left {
-        return Err(fullness::full(store, None));
+        return Err(fullness::full_for(store, count));
     }
     grow_by(store, &mut section, missing, end)?;
     section.commit()?;

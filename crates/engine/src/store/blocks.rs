@@ -156,7 +156,7 @@ pub(crate) fn allocate_small<'m>(
 
 /// How many blocks of class `class` an extent holds.
 #[inline]
-fn capacity(class: usize) -> u32 {
+pub(crate) fn capacity(class: usize) -> u32 {
     /// Granules of an extent, as classes are counted.
     const EXTENT_LEN: u16 = 1024;
     const _: () = assert!(EXTENT_LEN as u32 == EXTENT_GRANULES);
@@ -264,6 +264,18 @@ fn allocate_in_extent<'m>(
     if number == 0 {
         number = add_extent(section, layout, partition, class)?;
     }
+    Ok(allocate_from(section, layout, partition, class, number))
+}
+
+/// Allocates a block of `class` from the extent number `number` - 1, which has room.
+#[inline(always)]
+pub(crate) fn allocate_from<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    partition: Partition<'m>,
+    class: usize,
+    number: u32,
+) -> u32 {
     let entry = arena::entry(section.view(), layout, number - 1);
     let free = entry.load(FREE_LIST);
     let bump = entry.load(BUMP);
@@ -284,7 +296,7 @@ fn allocate_in_extent<'m>(
         // The extent may have been cut in other sizes before: what was in the middle of a block is the begin of this one.
         start(section.view(), block).init(record::STATE, record::FREE);
     }
-    Ok(block)
+    block
 }
 
 /// The count of an extent's blocks in use, to be stored with `change` added.
@@ -451,7 +463,7 @@ pub(crate) fn free_to<'m>(
 /// Enters a block of `class` into the free list of the extent number `index`. Gives the extent back if that was its
 /// last block in use and the partition has another.
 #[inline(never)]
-fn free_in_extent<'m>(
+pub(crate) fn free_in_extent<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     partition: Partition<'m>,
@@ -566,7 +578,7 @@ pub(crate) fn free_empty<'m>(
 }
 
 /// Frees the spare blocks.
-fn free_spares<'m>(
+pub(crate) fn free_spares<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     partition: Partition<'m>,

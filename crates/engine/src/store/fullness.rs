@@ -2,7 +2,7 @@
 
 use tupelo_tuple::Shape;
 
-use crate::base::error::{Error, Fullness};
+use crate::base::error::{Error, Fullness, InPieces};
 use crate::base::layout::EXTENT_BYTES;
 use crate::store::partition::{LIVE, Partition};
 use crate::store::{Store, arena, count, registry};
@@ -11,6 +11,20 @@ use crate::store::{Store, arena, count, registry};
 #[cold]
 pub(crate) fn full(store: &Store, system: Option<tupelo_shm::Error>) -> Error {
     Error::SpaceFull(Box::new(fullness(store, system)))
+}
+
+/// The error of a space that has no `count` neighbouring extents, and can not grow.
+#[cold]
+pub(crate) fn full_for(store: &Store, count: u32) -> Error {
+    let fullness = fullness(store, None);
+    let wanted_bytes = u64::from(count) * EXTENT_BYTES as u64;
+    if fullness.max_bytes - fullness.used_bytes.min(fullness.max_bytes) < wanted_bytes {
+        return Error::SpaceFull(Box::new(fullness));
+    }
+    let longest = arena::longest_run(&store.memory.view(), &store.layout);
+    let largest_bytes = u64::from(longest) * EXTENT_BYTES as u64;
+    let in_pieces = Some(InPieces { wanted_bytes, largest_bytes });
+    Error::SpaceFull(Box::new(Fullness { in_pieces, ..fullness }))
 }
 
 /// The error of a space whose room is for those who waited for it: so many.
@@ -47,6 +61,7 @@ pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Full
         system_free_bytes,
         too_many: false,
         waiting: 0,
+        in_pieces: None,
     }
 }
 

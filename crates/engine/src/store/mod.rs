@@ -24,6 +24,7 @@ pub(crate) mod multi_shape;
 pub(crate) mod partition;
 pub(crate) mod record;
 pub(crate) mod registry;
+pub(crate) mod sparse;
 pub(crate) mod step;
 
 use std::ops::Deref;

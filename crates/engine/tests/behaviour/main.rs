@@ -4,9 +4,10 @@
 #[cfg(target_os = "linux")]
 mod come_and_go;
 mod conditions;
+mod fragmented;
 mod full_back;
-mod handed;
 mod given_up;
+mod handed;
 mod large_reads;
 mod limited;
 mod notifiers;

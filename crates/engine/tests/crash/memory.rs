@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::shared::{
-    BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, put, read, space,
+    BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, learn, put, read, space,
 };
 use crate::shared::{experiment, hitting, shown, take, text};
 use tupelo_crashtest::{Death, Script, thorough};
@@ -256,4 +256,38 @@ fn building_an_index_survives_the_death_of_the_recoverer_too() {
         }
     };
     kill_twice(&engine, script, script, judge);
+}
+
+#[test]
+fn tuples_that_are_moved_for_another_are_there_at_every_instruction_b1() {
+    let engine = space(2 << 20);
+    // Four extents of them, 512 in each, and in the end a few in each.
+    let values = 2_048;
+    let put_some =
+        |some: std::ops::Range<i64>| some.for_each(|value| put(&engine, value % 3, value));
+    put_some(0..12);
+    learn(&engine, &[int(2), INT]);
+    learn(&engine, &[INT, int(7)]);
+    put_some(12..values);
+    fill_entirely(&engine);
+    let stays = |value: &i64| value % 205 < 2;
+    for value in (0..values).filter(|value| !stays(value)) {
+        assert!(take(&engine, &[int(value % 3), int(value)]).is_some());
+    }
+    let before = contents(&engine);
+    let after = [before.clone(), vec!["new".to_owned()]].concat();
+    let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new")]).unwrap();
+    let owned = engine.check().unwrap().extents_owned;
+    assert_eq!(owned, EXTENTS_MAX);
+    let judge = judge_by(before, after);
+    let judge = |found: Found, ended: bool| {
+        judge(found, ended);
+        for value in (0..values).filter(stays) {
+            let found = read(&engine, &[INT, int(value)]);
+            assert_eq!(found, Some(format!("{},{value}", value % 3)), "by its index");
+        }
+    };
+    let summary = kill_everywhere(&engine, script, &judge);
+    assert!(summary.steps > 300, "moving is part of the script");
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), &judge);
 }

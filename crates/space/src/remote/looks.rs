@@ -59,7 +59,8 @@ impl Stat {
             .numbers(&[self.tuples, self.bytes_used, self.bytes_committed, self.bytes_max])
             .optional(self.tuples_max)
             .number(u64::from(self.when_full.number()))
-            .numbers(&[self.dropped, self.waiters, self.waiting_for_room, self.where_errors]);
+            .numbers(&[self.dropped, self.waiters, self.waiting_for_room, self.where_errors])
+            .number(self.largest_free_bytes);
         let mut tuples = vec![space.done()];
         tuples.extend(self.subscriptions.iter().map(|one| {
             let SubscriptionStat { pid, waiting, buffer, buffer_bytes, events, dropped } = *one;
@@ -158,6 +159,7 @@ fn space_of(fields: &mut Fields<'_>) -> Result<Stat, Error> {
         waiters: fields.number()?,
         waiting_for_room: fields.number()?,
         where_errors: fields.number()?,
+        largest_free_bytes: fields.number()?,
         subscriptions: Vec::new(),
         transactions: Vec::new(),
         processes: Vec::new(),
