@@ -9,6 +9,7 @@ use tupelo_engine::{Attempts, Change, Kept, KeptTerms};
 use tupelo_tuple::encoding::encode_tuple_view;
 
 use crate::error::Error;
+use crate::subscriptions::Listeners;
 use crate::writing::{Row, Writing};
 
 /// Changes that are on their way to the file.
@@ -19,12 +20,24 @@ pub(crate) struct Batch<'s> {
     put: BTreeMap<u64, Row>,
     /// Larger than all ids so far, also of tuples that are gone.
     next_id: u64,
+    /// Who is told of it.
+    listeners: Listeners,
 }
 
 impl<'s> Batch<'s> {
     /// Nothing yet.
-    pub(crate) const fn new(writing: Writing<'s>) -> Self {
-        Self { writing, put: BTreeMap::new(), next_id: 0 }
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn new(writing: Writing<'s>) -> Result<Self, Error> {
+        let listeners = Listeners::of(&writing)?;
+        Ok(Self { writing, put: BTreeMap::new(), next_id: 0, listeners })
+    }
+
+    /// Where it goes, for what is written beside it.
+    pub(crate) const fn writing(&self) -> &Writing<'s> {
+        &self.writing
     }
 
     /// Adds a change, which came after those that were added before.
@@ -42,6 +55,9 @@ impl<'s> Batch<'s> {
                     problem: format!("tuple {id} cannot be encoded: {error}"),
                 })?;
                 self.note(*id);
+                if terms.hidden_until_ns.is_none() {
+                    self.listeners.tell(&self.writing, tuple, &image)?;
+                }
                 let kept = Kept { id: *id, terms: *terms, attempts: Attempts::default() };
                 self.put.insert(*id, Row { kept, image });
                 Ok(())
@@ -78,6 +94,15 @@ impl<'s> Batch<'s> {
 
     fn make_visible(&mut self, id: u64, new_id: u64, terms: KeptTerms) -> Result<(), Error> {
         self.note(new_id);
+        if !self.listeners.is_empty() {
+            let image = match self.put.get(&id) {
+                Some(row) => Some(row.image.clone()),
+                None => self.writing.image_of(id)?,
+            };
+            if let Some(image) = image {
+                self.listeners.tell_of_image(&self.writing, &image)?;
+            }
+        }
         let Some(mut row) = self.put.remove(&id) else {
             return self.writing.rename(id, new_id, terms);
         };
@@ -92,7 +117,8 @@ impl<'s> Batch<'s> {
     ///
     /// What SQLite says: nothing of it is in the file then.
     pub(crate) fn commit_up_to(self, position: u64) -> Result<(), Error> {
-        let Self { writing, put, next_id } = self;
+        let Self { writing, put, next_id, listeners } = self;
+        listeners.finish(&writing)?;
         put.values().try_for_each(|row| writing.insert(row))?;
         writing.commit_up_to(position, next_id)
     }

@@ -18,9 +18,11 @@ use crate::error::Error;
 use crate::gate::{self, Inside};
 use crate::slot::Slot;
 use crate::storage::{FileNumber, ID_BYTES, Storage};
+use crate::subscriptions::{self, KeptEvent, Subscribed};
+use crate::writing::Writing;
 
 /// Longest wait for somebody else who drains, until the waiter looks whether that one was killed.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// So long somebody else may write without getting on, until that is explained.
 const STANDSTILL: Duration = Duration::from_secs(30);
 /// How long changes may be in memory alone if nobody waits until they are on disk.
@@ -87,7 +89,12 @@ impl Journal {
     /// What the disk and SQLite say. The change is in effect in memory, and comes to the file if that becomes possible; another
     /// call tries again.
     pub fn settle(&self) -> Result<(), Error> {
-        self.settle_up_to(self.engine.journal_position())
+        self.settle_up_to(self.position())
+    }
+
+    /// Where the last change of this thread in the space stands.
+    pub fn position(&self) -> u64 {
+        self.engine.journal_position()
     }
 
     /// As [`Journal::settle`], for all that anybody has changed by now.
@@ -124,7 +131,12 @@ impl Journal {
         Storage::open(self.path())?.compact()
     }
 
-    fn settle_up_to(&self, position: u64) -> Result<(), Error> {
+    /// Waits until everything up to this position of the journal is on disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::settle`].
+    pub fn settle_up_to(&self, position: u64) -> Result<(), Error> {
         let mut seen = (self.stat().drained, Instant::now());
         while self.stat().drained < position {
             // First, so that this does not sleep while the right to write is free.
@@ -150,7 +162,7 @@ impl Journal {
 
     /// Whether all that this thread has changed is on disk already.
     pub fn is_settled(&self) -> bool {
-        self.stat().drained >= self.engine.journal_position()
+        self.stat().drained >= self.position()
     }
 
     /// How far the journal is.
@@ -213,40 +225,142 @@ impl Journal {
 
     /// Brings everything that stands in the ring to the file, unless somebody else is at it. Returns whether it did.
     fn try_lead(&self) -> Result<bool, Error> {
+        self.try_lead_and(|_| Ok(false))
+    }
+
+    /// As [`Journal::try_lead`], and writes something else with that, which returns whether it has.
+    fn try_lead_and(
+        &self,
+        also: impl FnOnce(&Writing<'_>) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
         let inside = gate::enter();
         let Some(drain) = self.engine.try_drain()? else { return Ok(false) };
-        let drained = self.write(&inside, &drain)?;
+        let drained = self.write(&inside, &drain, also)?;
         drain.release(drained)?;
         Ok(true)
     }
 
     /// Writes everything that stands in the ring to the file. Returns up to where that is; the ring has it still.
-    fn write(&self, inside: &Inside, drain: &Drain<'_>) -> Result<u64, Error> {
-        self.slot.with(inside, |storage| {
-            let writing = storage.write()?;
-            let header = writing.header()?;
-            let found = header.as_ref().map_or(0, |header| header.generation);
-            let own = (self.memory.id, self.memory.generation);
-            let Some(header) = header.filter(|header| own == (header.id, header.generation)) else {
-                let (path, own) = (self.path().to_owned(), self.memory.generation);
-                return Err(Error::TakenOver { path, own, found });
-            };
-            let mut batch = Batch::new(writing);
-            let mut last = header.position;
-            drain.each(u64::MAX, |position, change| {
-                // What was committed before the one who did it was killed.
-                if position <= header.position {
-                    return Ok(());
-                }
-                last = position;
-                batch.add(&change)
+    fn write(
+        &self,
+        inside: &Inside,
+        drain: &Drain<'_>,
+        also: impl FnOnce(&Writing<'_>) -> Result<bool, Error>,
+    ) -> Result<u64, Error> {
+        self.slot.with(inside, |storage| bring(storage, self.memory, drain, also))
+    }
+
+    /// Begins a subscription that outlives its subscriber, or finds the one with this name: of all that comes to the ring from now
+    /// on. `None` if it asks for something else.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::settle`].
+    pub fn subscribe(
+        &self,
+        name: &str,
+        template: &[u8],
+        keep: u64,
+    ) -> Result<Option<Subscribed>, Error> {
+        let mut found = None;
+        loop {
+            let (releases, appended) = (self.engine.releases(), self.stat().appended);
+            let led = self.try_lead_and(|writing| {
+                found = subscriptions::subscribe(writing, name, template, keep)?;
+                Ok(found.is_some())
             })?;
-            if last > header.position {
-                batch.commit_up_to(last)?;
+            if led {
+                return Ok(found);
             }
-            Ok(last)
+            self.engine.wait_drained(appended, releases, Instant::now() + LOOK);
+        }
+    }
+
+    /// Ends a subscription for good. Returns whether there was one of this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::settle`].
+    pub fn unsubscribe(&self, name: &str) -> Result<bool, Error> {
+        self.writing(|writing| subscriptions::unsubscribe(writing, name))
+    }
+
+    /// Notes that a subscriber is done with all events up to this number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Journal::settle`].
+    pub fn acknowledge(&self, id: i64, up_to: u64) -> Result<(), Error> {
+        self.writing(|writing| subscriptions::acknowledge(writing, id, up_to))
+    }
+
+    /// The oldest events in the file after a number, `at_most` so many. Those of changes that are in memory alone are not there yet.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub fn events(&self, id: i64, after: u64, at_most: usize) -> Result<Vec<KeptEvent>, Error> {
+        let inside = gate::enter();
+        self.slot.with(&inside, |storage| subscriptions::events(storage, id, after, at_most))
+    }
+
+    /// How many events of a subscription are in the file after a number.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub fn events_waiting(&self, id: i64, after: u64) -> Result<u64, Error> {
+        let inside = gate::enter();
+        self.slot.with(&inside, |storage| subscriptions::waiting(storage, id, after))
+    }
+
+    /// Writes something that is no change of the space.
+    fn writing<R>(&self, write: impl FnOnce(&Writing<'_>) -> Result<R, Error>) -> Result<R, Error> {
+        let inside = gate::enter();
+        self.slot.with(&inside, |storage| {
+            let writing = storage.write()?;
+            let written = write(&writing)?;
+            writing.commit()?;
+            Ok(written)
         })
     }
+}
+
+/// Writes everything that stands in the ring to the file, and what `also` writes, which returns whether it has. Returns up to where
+/// that is; the ring has it still.
+///
+/// # Errors
+///
+/// [`Error::TakenOver`] if the file has another memory by now; what SQLite says.
+pub(crate) fn bring(
+    storage: &mut Storage,
+    memory: Memory,
+    drain: &Drain<'_>,
+    also: impl FnOnce(&Writing<'_>) -> Result<bool, Error>,
+) -> Result<u64, Error> {
+    let writing = storage.write()?;
+    let header = writing.header()?;
+    let found = header.as_ref().map_or(0, |header| header.generation);
+    let own = (memory.id, memory.generation);
+    let Some(header) = header.filter(|header| own == (header.id, header.generation)) else {
+        let (path, own) = (writing.path().to_owned(), memory.generation);
+        return Err(Error::TakenOver { path, own, found });
+    };
+    let mut batch = Batch::new(writing)?;
+    let mut last = header.position;
+    drain.each(u64::MAX, |position, change| {
+        // What was committed before the one who did it was killed.
+        if position <= header.position {
+            return Ok(());
+        }
+        last = position;
+        batch.add(&change)
+    })?;
+    let has_more = also(batch.writing())?;
+    if has_more || last > header.position {
+        batch.commit_up_to(last)?;
+    }
+    Ok(last)
 }
 
 impl Drop for Journal {
@@ -322,7 +436,7 @@ mod tests {
             let inside = gate::enter();
             let drain = journal.engine.try_drain().unwrap().unwrap();
             let written = journal.slot.with(&inside, |storage| -> Result<(), _> {
-                let mut batch = Batch::new(storage.write()?);
+                let mut batch = Batch::new(storage.write()?)?;
                 drain.each(u64::MAX, |_, change| batch.add(&change))?;
                 kill_this_process()
             });
@@ -335,7 +449,7 @@ mod tests {
         killed_in("behind", |journal| {
             let inside = gate::enter();
             let drain = journal.engine.try_drain().unwrap().unwrap();
-            journal.write(&inside, &drain).unwrap();
+            journal.write(&inside, &drain, |_| Ok(false)).unwrap();
         });
     }
 }

@@ -17,12 +17,15 @@ mod error;
 mod examine;
 mod gate;
 mod journal;
+mod layout;
 mod open;
 mod slot;
 mod storage;
+mod subscriptions;
 mod writing;
 
 pub use error::Error;
 pub use examine::{Examination, FileEntry, examine, files_in, save};
 pub use journal::Journal;
 pub use open::{OpenOptions, flush_all, is_of_file, remove};
+pub use subscriptions::{KeptEvent, Subscribed};

@@ -15,6 +15,7 @@ use tupelo_tuple::encoding::{Decoded, Reader};
 use crate::error::Error;
 use crate::gate;
 use crate::journal::{Journal, Memory};
+use crate::layout;
 use crate::slot::Slot;
 use crate::storage::{FileNumber, Header, ID_BYTES, Storage};
 use crate::writing::{Row, Writing};
@@ -56,12 +57,12 @@ pub fn is_of_file(name: &str) -> bool {
 
 impl Memory {
     /// The one that the header of a file speaks of.
-    const fn of(file: FileNumber, header: &Header) -> Self {
+    pub(crate) const fn of(file: FileNumber, header: &Header) -> Self {
         Self { id: header.id, file, generation: header.generation }
     }
 
     /// The name of its segment.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let Self { id, file: FileNumber { device, inode }, generation } = self;
         let id = u128::from_be_bytes(*id);
         format!("{PREFIX}{id:032x}-{generation:x}-{device:x}-{inode:x}")
@@ -85,6 +86,7 @@ impl Journal {
         let storage =
             if options.create { Storage::open_or_create(path) } else { Storage::open(path) };
         let mut storage = storage?;
+        layout::upgrade(&mut storage, options)?;
         let (engine, memory) = obtain(&mut storage, options)?;
         if let Some(known) = known.iter().find(|one| one.memory() == memory) {
             return Ok(Arc::clone(known));
@@ -114,7 +116,7 @@ fn obtain(storage: &mut Storage, options: &OpenOptions) -> Result<(Engine, Memor
 
 /// Whether this memory goes with what is in the file, and not with a later state of it: one that was there before somebody
 /// brought back an old copy, say.
-fn is_of(engine: &Engine, memory: Memory, header: &Header) -> bool {
+pub(crate) fn is_of(engine: &Engine, memory: Memory, header: &Header) -> bool {
     let is_named = (memory.id, memory.generation) == (header.id, header.generation);
     is_named && engine.journal_stat().is_some_and(|stat| stat.drained <= header.position)
 }
@@ -138,7 +140,11 @@ pub fn flush_all() -> Result<(), Error> {
 }
 
 /// The memory that belongs to the file now; `None` if there is none that can be used.
-fn attached(path: &Path, memory: Memory, options: &OpenOptions) -> Result<Option<Engine>, Error> {
+pub(crate) fn attached(
+    path: &Path,
+    memory: Memory,
+    options: &OpenOptions,
+) -> Result<Option<Engine>, Error> {
     let create = CreateOptions { create: false, ..CreateOptions::default() };
     let (name, layout) = (memory.name(), Engine::segment_layout());
     let segment =

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `space` | one row: the id of the file, its generation, the position up to which the journal is in it, the limits |
 //! | `tuple` | what is in the space: the id, the canonical bytes, when it appears and ends, its attempts and why they failed |
+//! | `subscription`, `event` | who is told of what over a restart, and the events that wait: [`layout`] |
 //!
 //! The write-ahead log is synced at each commit (`synchronous=FULL`), so what was committed survives the loss of power. Writers of
 //! several processes exclude each other by SQLite's own lock, which the system takes back from a process that is killed. Nothing
@@ -19,6 +20,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use tupelo_engine::{Limits, WhenFull};
 
 use crate::error::Error;
+use crate::layout;
 use crate::writing::Writing;
 
 /// What marks the file as one of ours: `Tupl`.
@@ -27,14 +29,12 @@ const APPLICATION_ID: i64 = 0x5475_706c;
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 const SQLITE_HEADER_BYTES: usize = 100;
 const APPLICATION_ID_AT: usize = 68;
-/// The version of the tables. A file with a higher one is refused.
-pub(crate) const LAYOUT_VERSION: i64 = 1;
 /// Random bytes of an id.
 pub(crate) const ID_BYTES: usize = 16;
 /// How long the opening of a space waits for whoever has the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: those of [`Writing`].
-const STATEMENTS: usize = 16;
+const STATEMENTS: usize = 32;
 
 /// How a connection works. In a new file, pages that nothing uses can be given back; the log is no longer than 8 MiB between two turns.
 const SET_UP: &str = "
@@ -245,21 +245,30 @@ impl Storage {
 
     /// Refuses a file that is not of this kind, or of a newer one.
     fn require_known(&self) -> Result<(), Error> {
-        let number = |pragma: &str| {
-            let found =
-                self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-            found.map_err(|error| Error::sqlite(&self.path, "read the file", &error))
-        };
-        let (application, found) = (number("application_id")?, number("user_version")?);
+        let (application, found) = (self.number("application_id")?, self.layout()?);
         if application == APPLICATION_ID {
-            let (path, known) = (self.path.clone(), LAYOUT_VERSION);
+            let (path, known) = (self.path.clone(), layout::VERSION);
             return if found > known { Err(Error::Newer { path, found, known }) } else { Ok(()) };
         }
-        if application == 0 && found == 0 && number("schema_version")? == 0 {
+        if application == 0 && found == 0 && self.number("schema_version")? == 0 {
             return Ok(());
         }
         let problem = "the file is an SQLite database, and not that of a space".to_owned();
         Err(Error::Corrupted { path: self.path.clone(), problem })
+    }
+
+    /// The version of its tables; 0 of a new file.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn layout(&self) -> Result<i64, Error> {
+        self.number("user_version")
+    }
+
+    fn number(&self, pragma: &str) -> Result<i64, Error> {
+        let found = self.connection.pragma_query_value(None, pragma, |row| row.get(0));
+        found.map_err(|error| Error::sqlite(&self.path, "read the file", &error))
     }
 
     /// Lets commits go to a write-ahead log. Who is not alone in a new file is refused without a wait, and tries again.
@@ -315,8 +324,9 @@ pub(crate) fn is_of_space(path: &Path) -> bool {
 /// Fills a new file.
 pub(crate) fn create(connection: &Connection, header: &Header) -> rusqlite::Result<()> {
     connection.execute_batch(SCHEMA)?;
+    connection.execute_batch(layout::SUBSCRIPTIONS)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", LAYOUT_VERSION)?;
+    connection.pragma_update(None, "user_version", layout::VERSION)?;
     connection.execute(
         "INSERT INTO space VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         (

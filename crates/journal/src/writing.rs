@@ -4,11 +4,12 @@
 use std::path::Path;
 
 use rusqlite::types::Type;
-use rusqlite::{Row as SqlRow, Transaction};
+use rusqlite::{OptionalExtension, Row as SqlRow, Transaction};
 use tupelo_engine::{Attempt, Attempts, Kept, KeptTerms};
 use tupelo_tuple::Value;
 
 use crate::error::Error;
+use crate::layout;
 use crate::storage::{self, Header, signed};
 
 /// Pages that nothing uses and that stay in the file in any case: 8 MiB of them.
@@ -73,14 +74,67 @@ impl<'s> Writing<'s> {
         self.explained("note the generation", self.transaction.execute(sql, values)).map(drop)
     }
 
-    /// Removes all tuples.
+    /// Removes all tuples, and all subscriptions.
     ///
     /// # Errors
     ///
     /// What SQLite says.
     pub(crate) fn clear(&self) -> Result<(), Error> {
-        self.explained("remove the tuples", self.transaction.execute("DELETE FROM tuple", ()))
-            .map(drop)
+        for table in ["tuple", "subscription", "event"] {
+            self.execute(&format!("DELETE FROM {table}"), ())?;
+        }
+        Ok(())
+    }
+
+    /// The version of its tables.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn layout(&self) -> Result<i64, Error> {
+        let found = self.transaction.pragma_query_value(None, "user_version", |row| row.get(0));
+        self.explained("read the file", found)
+    }
+
+    /// Whether the file may have subscriptions.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
+        Ok(self.layout()? >= layout::VERSION)
+    }
+
+    /// Notes the version of its tables.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn set_layout(&self, version: i64) -> Result<(), Error> {
+        let set = self.transaction.pragma_update(None, "user_version", version);
+        self.explained("note the layout", set)
+    }
+
+    /// Adds tables, and changes those that are there.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn change_tables(&self, sql: &str) -> Result<(), Error> {
+        self.explained("change the tables", self.transaction.execute_batch(sql))
+    }
+
+    /// The canonical bytes of a tuple; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn image_of(&self, id: u64) -> Result<Option<Vec<u8>>, Error> {
+        let found =
+            self.transaction.prepare_cached("SELECT image FROM tuple WHERE id = ?1").and_then(
+                |mut statement| statement.query_row((signed(id),), |row| row.get(0)).optional(),
+            );
+        self.explained("read a tuple", found)
     }
 
     /// Shows each tuple to `visit`, by their ids.
@@ -220,12 +274,65 @@ impl<'s> Writing<'s> {
         self.explained("give pages back to the disk", given_back)
     }
 
-    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Error> {
+    /// Runs a statement that writes.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Error> {
+        self.executed(sql, values).map(drop)
+    }
+
+    /// As [`Writing::execute`]; returns how many rows were changed.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn executed(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+    ) -> Result<usize, Error> {
         let executed = self
             .transaction
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(values));
-        self.explained("write", executed).map(drop)
+        self.explained("write", executed)
+    }
+
+    /// All rows that a statement without values finds.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says.
+    pub(crate) fn query<R>(
+        &self,
+        sql: &str,
+        read: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<R>,
+    ) -> Result<Vec<R>, Error> {
+        let found = self
+            .transaction
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_map((), read)?.collect());
+        self.explained("read the file", found)
+    }
+
+    /// The row that a statement finds.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says, also if there is none.
+    pub(crate) fn query_one<R>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnOnce(&SqlRow<'_>) -> rusqlite::Result<R>,
+    ) -> Result<R, Error> {
+        let found = self
+            .transaction
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(values, read));
+        self.explained("read the file", found)
     }
 
     fn explained<R>(&self, action: &str, result: rusqlite::Result<R>) -> Result<R, Error> {

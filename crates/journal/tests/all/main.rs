@@ -13,6 +13,8 @@ mod power;
 mod refused;
 #[cfg(target_arch = "x86_64")]
 mod script;
+mod subscribed;
+mod upgraded;
 
 use std::fs;
 use std::path::{Path, PathBuf};

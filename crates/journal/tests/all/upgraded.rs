@@ -1,0 +1,73 @@
+//! Files of older layouts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use tupelo_journal::Journal;
+use tupelo_tuple::{fields, template};
+
+use crate::{Place, contents};
+
+/// Makes the file one of layout 1, as builds of that time have made it: it had no subscriptions.
+fn make_layout_1(path: &Path) {
+    let file = Connection::open(path).unwrap();
+    let tables = "DROP TABLE subscription; DROP TABLE event; PRAGMA user_version = 1;";
+    file.execute_batch(tables).unwrap();
+}
+
+fn layout(path: &Path) -> i64 {
+    let file = Connection::open(path).unwrap();
+    file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+fn copies(place: &Place) -> Vec<PathBuf> {
+    let entries = fs::read_dir(&place.directory).unwrap().map(|entry| entry.unwrap().path());
+    let is_copy = |path: &PathBuf| path.to_str().unwrap().contains(".layout-1");
+    let mut copies: Vec<_> = entries.filter(is_copy).collect();
+    copies.sort();
+    copies
+}
+
+#[test]
+fn a_file_that_a_build_of_layout_1_has_written_is_upgraded_after_a_copy() {
+    let place = Place::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/layout-1.tupelo");
+    fs::copy(&fixture, place.file()).unwrap();
+    let journal = place.open();
+    let expected = [r#"("job", 1)"#, r#"("job", 2, "cat.png")"#, r#"("note", "ä")"#];
+    assert_eq!(contents(journal.engine()), expected);
+    let dead = journal.engine().dead(&[template![..]], |_, letter| {
+        let reasons = letter.reasons.iter().map(|attempt| attempt.reason.clone());
+        Ok::<_, tupelo_engine::Error>(reasons.collect::<Vec<_>>())
+    });
+    assert_eq!(dead.unwrap(), [["no paper"]]);
+    journal.engine().put(&fields!["job", 4]).unwrap();
+    drop(journal);
+    assert_eq!(layout(&place.file()), 2);
+    let copy = place.directory.join("jobs.tupelo.layout-1");
+    assert_eq!(copies(&place), std::slice::from_ref(&copy));
+    assert_eq!(layout(&copy), 1);
+    // The copy is a space of its own.
+    let old = Journal::open(&copy, &place.options()).unwrap();
+    assert_eq!(contents(old.engine()), expected);
+}
+
+#[test]
+fn what_was_in_memory_alone_comes_to_the_file_before_it_is_upgraded_c4() {
+    let place = Place::new();
+    let old = place.open();
+    old.engine().put(&fields!["job", 1]).unwrap();
+    old.settle().unwrap();
+    make_layout_1(&place.file());
+    old.engine().put(&fields!["job", 2]).unwrap();
+    let new = place.open();
+    assert_eq!(contents(new.engine()), [r#"("job", 1)"#, r#"("job", 2)"#]);
+    // A program that has the old memory can change nothing any more.
+    let refused = old.engine().put(&fields!["job", 3]).unwrap_err();
+    assert!(refused.to_string().contains("removed"), "{refused:?}");
+    drop((old, new));
+    place.forget_memory();
+    assert_eq!(contents(place.open().engine()), [r#"("job", 1)"#, r#"("job", 2)"#]);
+    assert_eq!(copies(&place).len(), 1);
+}
