@@ -15,13 +15,13 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use tupelo::{Condition, Order, Space, TemplateRef, TupleView};
+use tupelo::{Condition, Durability, Order, Space, TemplateRef, TupleView};
 
 use crate::arguments::Source;
 use crate::conditions;
 use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
-use crate::keywords::{Keywords, WHERE};
+use crate::keywords::{Keywords, SYNC, WHERE};
 use crate::order;
 use crate::space::Handle;
 use crate::{arguments, results};
@@ -35,6 +35,8 @@ pub(crate) trait Verb {
     const NAME: &'static CStr;
     /// Whether it has a template, and so the keyword `where` (rule M9).
     const HAS_TEMPLATE: bool = true;
+    /// Whether it changes the space, and so has the keyword `sync` (rule C4).
+    const CHANGES: bool = false;
     /// Its help text, which begins with the signature in the form that `inspect` reads.
     const DOC: &'static CStr;
 
@@ -59,13 +61,45 @@ pub(crate) struct Call<'a, 'py> {
     keyword_values: &'a [Argument<'a, 'py>],
     verb: &'static CStr,
     has_template: bool,
+    changes: bool,
+    /// The space as this call uses it, where the call says itself when it returns.
+    synced: Option<Space>,
 }
 
 impl<'a, 'py> Call<'a, 'py> {
     /// The space.
     #[inline]
-    pub(crate) fn space(&self) -> &'a Space {
-        self.handle.space()
+    pub(crate) fn space(&self) -> &Space {
+        self.synced.as_ref().unwrap_or_else(|| self.handle.space())
+    }
+
+    /// When the call returns, if it says so itself.
+    pub(crate) fn sync(&self) -> Option<Durability> {
+        self.synced.as_ref().map(Space::sync)
+    }
+
+    /// Another space, as the call uses it: with the durability of the call, if that says so itself.
+    pub(crate) fn beside(&self, other: &Space) -> Space {
+        self.sync().map_or_else(|| other.clone(), |sync| other.with_sync(sync))
+    }
+
+    /// Looks for the keyword `sync`, of a verb that has it.
+    #[inline]
+    fn look_for_sync(&mut self) -> PyResult<()> {
+        match self.keyword_names {
+            Some(names) if self.changes => self.sync_among(names),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn sync_among(&mut self, names: Borrowed<'a, 'py, PyTuple>) -> PyResult<()> {
+        for (name, value) in names.iter_borrowed().zip(self.keyword_values) {
+            if name.cast::<PyString>()?.to_str()? == SYNC {
+                self.synced = self.handle.synced(Some(&**value))?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives `use_template` the positional arguments as a template.
@@ -259,7 +293,8 @@ impl<'a, 'py> Call<'a, 'py> {
         values: &mut [Option<&'a Argument<'a, 'py>>],
     ) -> PyResult<()> {
         let verb = self.verb.to_string_lossy();
-        let keywords = Keywords { verb: &verb, names, has_template: self.has_template };
+        let (has_template, changes) = (self.has_template, self.changes);
+        let keywords = Keywords { verb: &verb, names, has_template, changes };
         keywords.require_clear(self.fields)?;
         for (name, value) in given.iter_borrowed().zip(self.keyword_values) {
             let name = name.cast::<PyString>()?;
@@ -305,8 +340,8 @@ unsafe extern "C" fn trampoline<V: Verb>(
     // A panic must not unwind into C.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: these are the pointers of the running call.
-        let call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
-        match V::call(&call) {
+        let mut call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
+        match call.look_for_sync().map_err(Failure::from).and_then(|()| V::call(&call)) {
             Ok(object) => object.into_ptr(),
             Err(failure) => raise(py, || call.handle.exception(py, failure)),
         }
@@ -345,8 +380,18 @@ unsafe fn borrow<'a, 'py, V: Verb>(
     // the call.
     let arguments = unsafe { std::slice::from_raw_parts::<Argument<'a, 'py>>(arguments, count) };
     let (fields, keyword_values) = arguments.split_at(positional);
-    let (verb, has_template) = (V::NAME, V::HAS_TEMPLATE);
-    Call { py, object, handle, fields, keyword_names, keyword_values, verb, has_template }
+    Call {
+        py,
+        object,
+        handle,
+        fields,
+        keyword_names,
+        keyword_values,
+        verb: V::NAME,
+        has_template: V::HAS_TEMPLATE,
+        changes: V::CHANGES,
+        synced: None,
+    }
 }
 
 /// Sets the exception. Attached by the book, since making it runs Python code. When the interpreter ends, no thread can

@@ -89,7 +89,7 @@ impl Claim {
 
     /// Ends the claim of a block that went well.
     fn done_at_end(&self, py: Python<'_>) -> PyResult<()> {
-        let done = self.done(py, None);
+        let done = self.done(py, None, None);
         if let Err(why) = &done
             && !self.held.is_settled()
         {
@@ -177,19 +177,26 @@ impl Claim {
     /// Consume the tuple; the puts under the claim appear at the same moment (rules K2, K4).
     ///
     /// `timeout` is the longest wait for room for that, in seconds, as for `put`; the claim is not renewed meanwhile,
-    /// unless a block does.
+    /// unless a block does. `sync` says when the call returns, as for `Space.put`.
     ///
     /// Raises:
     ///     `ClaimLost`: the tuple is another's work now, or will be, and nothing was put (K3).
     ///     `SpaceFull`: the puts under the claim found no room. The claim goes on.
     ///     `TransactionTooBig`: the puts are more than one step can change, some 600 000 tuples. The claim goes on.
     ///     `ValueError`: the claim was done or aborted before.
-    #[pyo3(signature = (*, timeout = None))]
-    fn done(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (*, timeout = None, sync = None))]
+    fn done(
+        &self,
+        py: Python<'_>,
+        timeout: Option<&Bound<'_, PyAny>>,
+        sync: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let timeout = timeout.map(Bound::as_borrowed);
         let timeout = timeout::seconds("timeout", timeout.as_ref())?;
         let space = self.space.get().space();
-        waiting::with_room(py, space, timeout, || self.held.done())
+        let sync = self.space.get().sync(sync)?;
+        let done = || sync.map_or_else(|| self.held.done(), |sync| self.held.done_with_sync(sync));
+        waiting::with_room(py, space, timeout, done)
             .map_err(|failure| self.exception(py, failure))?;
         let _ = self.ending.set("was done");
         Ok(())
@@ -197,16 +204,26 @@ impl Claim {
 
     /// Put the tuple back at its old place (rule K2); the puts under the claim are discarded.
     ///
-    /// After its last attempt it goes to the dead letters instead (K5), where `reason` is kept.
+    /// After its last attempt it goes to the dead letters instead (K5), where `reason` is kept. `sync` says when the
+    /// call returns, as for `Space.put`.
     ///
     /// Raises:
     ///     `ClaimLost`: the tuple is back already (K3).
     ///     `ValueError`: the claim was done or aborted before.
-    #[pyo3(signature = (reason = None))]
-    fn abort(&self, py: Python<'_>, reason: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (reason = None, *, sync = None))]
+    fn abort(
+        &self,
+        py: Python<'_>,
+        reason: Option<&Bound<'_, PyAny>>,
+        sync: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let reason = reason
             .map_or(Ok("aborted, no reason given"), |reason| known::text("reason", reason))?;
-        self.settle(py, self.held.abort(reason))?;
+        let aborted = match self.space.get().sync(sync)? {
+            Some(sync) => self.held.abort_with_sync(reason, sync),
+            None => self.held.abort(reason),
+        };
+        self.settle(py, aborted)?;
         let _ = self.ending.set("was aborted");
         Ok(())
     }

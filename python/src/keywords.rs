@@ -11,9 +11,12 @@ use crate::errors;
 /// The keyword of all verbs that have a template: a condition over the whole tuple.
 pub(crate) const WHERE: &str = "where";
 
+/// The keyword of all verbs that change the space: when the call returns.
+pub(crate) const SYNC: &str = "sync";
+
 /// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field cannot be given with
 /// keywords.
-pub(crate) const RESERVED: [&str; 18] = [
+pub(crate) const RESERVED: [&str; 21] = [
     "timeout",
     "where",
     "order",
@@ -30,18 +33,23 @@ pub(crate) const RESERVED: [&str; 18] = [
     "on",
     "buffer",
     "buffer_bytes",
+    "resume",
+    "keep",
     "want",
     "progress",
+    SYNC,
 ];
 
 /// The name of a verb, and its keywords.
 #[derive(Clone, Copy)]
 pub(crate) struct Keywords<'n> {
     pub(crate) verb: &'n str,
-    /// All but `where`.
+    /// All but `where` and `sync`.
     pub(crate) names: &'n [&'n str],
     /// Whether it has a template, and so `where` and the fields of a class of entries (rules M7, M9).
     pub(crate) has_template: bool,
+    /// Whether it changes the space, and so has `sync` (rule C4).
+    pub(crate) changes: bool,
 }
 
 impl Keywords<'_> {
@@ -72,7 +80,7 @@ impl Keywords<'_> {
         name: &str,
         fields: &[Argument<'_, '_>],
     ) -> PyResult<()> {
-        if name == WHERE && self.has_template {
+        if (name == WHERE && self.has_template) || (name == SYNC && self.changes) {
             return Ok(());
         }
         let Some(last) = fields.last() else { return Err(self.unknown(py, name)) };
@@ -90,6 +98,7 @@ impl Keywords<'_> {
     fn unknown(self, py: Python<'_>, name: &str) -> PyErr {
         let verb = self.verb;
         let mut names = self.names.to_vec();
+        names.extend(self.changes.then_some(SYNC));
         names.extend(self.has_template.then_some(WHERE));
         if names.is_empty() {
             return PyTypeError::new_err(format!(
@@ -117,7 +126,7 @@ pub(crate) fn require_keywords(
     fields: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let keywords = Keywords { verb, names: &names, has_template: true };
+    let keywords = Keywords { verb, names: &names, has_template: true, changes: false };
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     keywords.require_clear(&template)?;
     for (name, _) in fields.iter() {

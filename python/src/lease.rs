@@ -1,5 +1,6 @@
 //! A lease as an object of Python (rules L1 to L4).
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -53,6 +54,12 @@ impl Lease {
     }
 
     /// The exception for what went wrong; of a lease that has ended it says which one.
+    /// The lease, for a call that may say itself when it returns.
+    fn held(&self, sync: Option<&Bound<'_, PyAny>>) -> PyResult<Cow<'_, tupelo::Lease>> {
+        let sync = self.space.get().sync(sync)?;
+        Ok(sync.map_or(Cow::Borrowed(&self.held), |sync| Cow::Owned(self.held.with_sync(sync))))
+    }
+
     #[cold]
     fn exception(&self, py: Python<'_>, error: Error) -> PyErr {
         let Error::LeaseExpired { problem, is_held } = error else {
@@ -91,25 +98,34 @@ impl Lease {
 
     /// Let the tuple stay for so many seconds from now; by default for as long as at first (rule L2).
     ///
+    /// `sync` says when the call returns, as for `Space.put`.
+    ///
     /// Raises:
     ///     `LeaseExpired`: the lease has ended, or the tuple was taken.
-    #[pyo3(signature = (seconds = None))]
-    fn renew(&self, py: Python<'_>, seconds: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    #[pyo3(signature = (seconds = None, *, sync = None))]
+    fn renew(
+        &self,
+        py: Python<'_>,
+        seconds: Option<&Bound<'_, PyAny>>,
+        sync: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let held = self.held(sync)?;
         let length = seconds.map_or(Ok(None), |seconds| timeout::RENEWAL.of(seconds))?;
         let renewed = match length {
-            Some(length) => self.held.renew(Some(length)),
-            None => self.held.renew_as_before(),
+            Some(length) => held.renew(Some(length)),
+            None => held.renew_as_before(),
         };
         renewed.map_err(|error| self.exception(py, error))
     }
 
-    /// Remove the tuple (rule L2).
+    /// Remove the tuple (rule L2). `sync` says when the call returns, as for `Space.put`.
     ///
     /// Raises:
     ///     `LeaseExpired`: the lease has ended, or the tuple was taken. Or the tuple is held (claimed, taken in an open
     ///         transaction, or handed to a blocked take), and nothing has changed.
-    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.held.cancel().map_err(|error| self.exception(py, error))?;
+    #[pyo3(signature = (*, sync = None))]
+    fn cancel(&self, py: Python<'_>, sync: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        self.held(sync)?.cancel().map_err(|error| self.exception(py, error))?;
         // Relaxed: it guards nothing; a thread that sees it late reports a lease that was cancelled meanwhile as lost.
         self.is_cancelled.store(true, Ordering::Relaxed);
         Ok(())

@@ -85,7 +85,10 @@ mod _native {
     #[pymodule_export]
     use super::sent::Sent;
     #[pymodule_export]
-    use super::space::{Handle, flush_files, is_same, plain, remove, spaces};
+    use super::space::{
+        Handle, at_once, flush_files, is_on_disk, is_same, plain, remove, require_sync,
+        settle_up_to, spaces, unsettled,
+    };
     #[pymodule_export]
     use super::subscription::{Subscription, no_event};
     #[pymodule_export]

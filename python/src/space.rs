@@ -63,6 +63,33 @@ impl Handle {
         self.met.lock().unwrap_or_else(PoisonError::into_inner).insert(class);
     }
 
+    /// The space as a call uses it that says itself when it returns; `None` if it does not say so.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError`, `ValueError`: the call says nothing that is known; or the space is in no file of this machine.
+    pub(crate) fn synced(&self, sync: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Space>> {
+        let Some(sync) = self.sync(sync)? else { return Ok(None) };
+        Ok(Some(self.space.with_sync(sync)))
+    }
+
+    /// When a call returns that says so itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Handle::synced`].
+    pub(crate) fn sync(&self, sync: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Durability>> {
+        let Some(sync) = sync.filter(|sync| !sync.is_none()) else { return Ok(None) };
+        let durability = durability(sync)?;
+        if self.space.is_kept() {
+            return Ok(Some(durability));
+        }
+        let (sync, url) = (durability.name(), self.space.url());
+        Err(PyValueError::new_err(format!(
+            "sync is {sync:?}, and {url} is kept in no file: leave it out, or open a space file:///path"
+        )))
+    }
+
     /// The space itself.
     #[inline]
     pub(crate) const fn space(&self) -> &Space {
@@ -139,6 +166,12 @@ impl Handle {
         self.space.url()
     }
 
+    /// When calls that change the space return, as given to `connect`: "group" or "none"; None if it is kept in no file here.
+    #[getter(sync)]
+    fn sync_policy(&self) -> Option<&'static str> {
+        self.space.is_kept().then(|| self.space.sync().name())
+    }
+
     /// The name of the space, without the scheme and the options of its URL.
     #[getter]
     fn name(&self) -> &str {
@@ -167,6 +200,31 @@ impl Handle {
     ///     >>> space.flush()
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.space.flush().map_err(|error| self.exception(py, error.into()))
+    }
+
+    /// End a subscription that was begun with `resume`, for good: its events are dropped. Return whether there was one.
+    ///
+    /// Args:
+    ///     name: as for `subscribe`.
+    ///
+    /// Raises:
+    ///     `Unsupported`: the space is kept in no file here.
+    ///     `StorageError`: the file can not be written.
+    ///
+    /// If the call ends early:
+    ///     It does not wait.
+    ///     Death of this process: the subscription has ended or not.
+    ///
+    ///     >>> import tempfile
+    ///     >>> with tempfile.TemporaryDirectory() as folder:
+    ///     ...     with ts.connect(f"file://{folder}/jobs.tupelo") as kept:
+    ///     ...         kept.subscribe("alarm", str, resume="pager").close()
+    ///     ...         print(kept.unsubscribe("pager"), kept.unsubscribe("pager"))
+    ///     ...     ts.remove(kept.url)
+    ///     True False
+    fn unsubscribe(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let name = known::text("name", name)?;
+        self.space.unsubscribe(name).map_err(|error| self.exception(py, error.into()))
     }
 
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
@@ -218,6 +276,49 @@ pub(crate) fn plain(space: &Bound<'_, Handle>) -> Handle {
         forked: AtomicBool::new(false),
         met: Mutex::default(),
     }
+}
+
+/// Another object for the connection of `space`, whose calls do not wait for the disk: for a caller that waits itself. None for
+/// a space that is kept in no file here.
+///
+/// Closing one closes both.
+#[pyfunction]
+pub(crate) fn at_once(space: &Bound<'_, Handle>) -> Option<Handle> {
+    let handle = space.get();
+    handle.space.is_kept().then(|| Handle {
+        space: handle.space.with_sync(Durability::None),
+        objects: handle.objects,
+        forked: AtomicBool::new(false),
+        met: Mutex::default(),
+    })
+}
+
+/// Up to which position the journal of a file has to be on disk for what this thread has changed in the space; None if it is.
+#[pyfunction]
+pub(crate) fn unsettled(space: &Bound<'_, Handle>) -> Option<u64> {
+    space.get().space.unsettled()
+}
+
+/// Whether the journal is on disk up to a position.
+#[pyfunction]
+pub(crate) fn is_on_disk(space: &Bound<'_, Handle>, position: u64) -> bool {
+    space.get().space.journal_stat().is_none_or(|stat| stat.drained >= position)
+}
+
+/// Refuse a value of `sync`, or the keyword where the space is kept in no file.
+#[pyfunction]
+pub(crate) fn require_sync(space: &Bound<'_, Handle>, sync: &Bound<'_, PyAny>) -> PyResult<()> {
+    space.get().sync(Some(sync)).map(drop)
+}
+
+/// Wait until the journal is on disk up to a position, for another thread.
+///
+/// Raises:
+///     `DurabilityUnknown`: it can not be. The changes are in effect, and come to the file when that is possible.
+#[pyfunction]
+pub(crate) fn settle_up_to(space: &Bound<'_, Handle>, position: u64) -> PyResult<()> {
+    let (py, handle) = (space.py(), space.get());
+    handle.space.settle_up_to(position).map_err(|error| handle.exception(py, error.into()))
 }
 
 /// Whether two connections are to one and the same space: a name may have been given to another one in between.

@@ -146,10 +146,13 @@ impl Subscription {
         Ok(self.open()?.waiting())
     }
 
-    /// End the subscription; waiting events are dropped. Callers that wait for an event stop.
+    /// End the subscription; waiting events are dropped. Callers that wait for an event stop. One that can be resumed keeps the
+    /// events that wait, and is done with those that it has told.
     fn close(&self) {
         let subscription = self.locked().take();
-        drop(subscription);
+        if let Some(subscription) = &subscription {
+            subscription.done();
+        }
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -157,9 +160,21 @@ impl Subscription {
         Ok(slf)
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
-        self.close();
+    /// End it. If the block has raised, the last event was not dealt with.
+    #[pyo3(signature = (_kind, exception, _traceback, /))]
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        exception: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) {
+        if exception.is_none() { self.close() } else { self.give_up() }
+    }
+
+    /// End it, whose last event was not dealt with.
+    #[pyo3(name = "_drop")]
+    fn give_up(&self) {
+        drop(self.locked().take());
     }
 
     /// Refused.

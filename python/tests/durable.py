@@ -20,6 +20,52 @@ def program(text, *arguments):
     """Start another interpreter that runs a text."""
     return subprocess.Popen(
         [sys.executable, "-c", text, *arguments],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+COUNT = """
+import sqlite3, sys
+file = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+print(file.execute("SELECT count(*) FROM tuple").fetchone()[0])
+"""
+
+LOCK = """
+import sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+file.close()
+"""
+
+
+def in_file(url):
+    """Return how many tuples are in the file.
+
+    Another process looks: locks of a file do not keep two libraries of one process apart.
+    """
+    with program(COUNT, url.removeprefix("file://")) as counting:
+        return int(counting.stdout.read())
+
+
+class Locked:
+    """Keeps everybody else from writing to the file of a space."""
+
+    def __init__(self, url):
+        self._path = url.removeprefix("file://")
+
+    def __enter__(self):
+        self._process = program(LOCK, self._path)
+        assert self._process.stdout.readline() == "locked\n"
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+
+    def release(self):
+        """Let the others go on."""
+        with self._process as process:
+            process.stdin.close()

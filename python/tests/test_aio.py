@@ -370,7 +370,7 @@ AWAITED_ALONE = {"blocking"}  # the other way round
 
 def test_the_twin_has_the_names_and_the_options_of_the_synchronous_space():
     verbs = {name for name in vars(ts.Space) if not name.startswith("_")} - SYNCHRONOUS_ALONE
-    names = {name for name in vars(aio.Space) if not name.startswith("_")}
+    names = {name for name in dir(aio.Space) if not name.startswith("_")}
     assert names - AWAITED_ALONE == verbs
     for name in verbs:
         if callable(getattr(ts.Space, name)):

@@ -54,7 +54,7 @@ from tupelo import (
 )
 from tupelo import _native
 from tupelo._native import A, B, C, D, E, Sole, T, T_co, V, W
-from tupelo._native import Entry, EventKind, Order, Pattern, Seconds, Value, VisitOrder
+from tupelo._native import Entry, EventKind, Order, Pattern, Seconds, Sync, Value, VisitOrder
 from typing_extensions import TypeForm
 
 
@@ -83,8 +83,10 @@ class Claim(Coroutine[Any, Any, Claim[T_co]], Generic[T_co]):
     def attempt(self) -> int: ...
     @property
     def settled(self) -> bool: ...
-    async def done(self, *, timeout: Seconds | None = None) -> None: ...
-    async def abort(self, reason: str | None = None) -> None: ...
+    async def done(
+        self, *, timeout: Seconds | None = None, sync: Sync | None = None
+    ) -> None: ...
+    async def abort(self, reason: str | None = None, *, sync: Sync | None = None) -> None: ...
     async def extend(self, ttl: Seconds | None = None) -> None: ...
     async def put(
         self, *fields: Any, lease: Seconds | None = None, after: Seconds | None = None
@@ -121,8 +123,8 @@ class Search:
 class Lease:
     @property
     def expires_in(self) -> float | None: ...
-    async def renew(self, seconds: Seconds | None = None) -> None: ...
-    async def cancel(self) -> None: ...
+    async def renew(self, seconds: Seconds | None = None, *, sync: Sync | None = None) -> None: ...
+    async def cancel(self, *, sync: Sync | None = None) -> None: ...
     def keep_alive(self) -> AbstractAsyncContextManager[None]: ...
 
 # The verbs that spaces and transactions share stand here.
@@ -144,7 +146,7 @@ class TransactionSpace(_Verbs):
 
 class Transaction(TransactionSpace):
     def on(self, space: Space) -> TransactionSpace: ...
-    async def commit(self) -> None: ...
+    async def commit(self, *, sync: Sync | None = None) -> None: ...
     async def abort(self) -> None: ...
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
@@ -181,7 +183,10 @@ class Space(_Verbs):
     def name(self) -> str: ...
     @property
     def objects(self) -> Literal["strict", "pickle"]: ...
+    @property
+    def sync(self) -> Sync | None: ...
     async def flush(self) -> None: ...
+    async def unsubscribe(self, name: str) -> bool: ...
     def close(self) -> None: ...
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
@@ -198,6 +203,7 @@ class Space(_Verbs):
         lease: None = None,
         after: None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> None: ...
     @overload
     async def put(
@@ -206,6 +212,7 @@ class Space(_Verbs):
         lease: Seconds,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> Lease: ...
     @overload
     async def put(
@@ -214,6 +221,7 @@ class Space(_Verbs):
         lease: Seconds | None = None,
         after: Seconds,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> Lease: ...
     @overload
     async def put(
@@ -222,6 +230,7 @@ class Space(_Verbs):
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> Lease | None: ...
     async def put_all(
         self,
@@ -233,6 +242,7 @@ class Space(_Verbs):
         timeout: Seconds | None = None,
         atomic: bool = True,
         progress: Callable[[int], object] | None = None,
+        sync: Sync | None = None,
     ) -> int: ...
     @overload
     async def put_if_absent(
@@ -242,6 +252,7 @@ class Space(_Verbs):
         lease: None = None,
         after: None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> bool: ...
     @overload
     async def put_if_absent(
@@ -251,6 +262,7 @@ class Space(_Verbs):
         lease: Seconds,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> Lease | None: ...
     @overload
     async def put_if_absent(
@@ -260,6 +272,7 @@ class Space(_Verbs):
         lease: Seconds | None = None,
         after: Seconds,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> Lease | None: ...
     @overload
     async def put_if_absent(
@@ -269,27 +282,54 @@ class Space(_Verbs):
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
     ) -> bool | Lease | None: ...
     async def update(
         self,
         *template: Any,
         to: Callable[[Any], tuple[Any, ...] | Entry],
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Any: ...
     async def count(self, *template: Any, where: str | None = None, **fields: Any) -> int: ...
     async def discard(
-        self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
+        self,
+        *template: Any,
+        limit: int | None = None,
+        sync: Sync | None = None,
+        where: str | None = None,
+        **fields: Any,
     ) -> int: ...
-    async def requeue(self, *template: Any, where: str | None = None, **fields: Any) -> int: ...
+    async def requeue(
+        self, *template: Any, sync: Sync | None = None, where: str | None = None, **fields: Any
+    ) -> int: ...
     async def wait_none(
         self, *template: Any, timeout: Seconds | None = None, where: str | None = None, **fields: Any
     ) -> None: ...
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None: ...
-    async def move_to(self, other: Space, /, *template: Any, where: str | None = None, **fields: Any) -> int: ...
-    async def copy_to(self, other: Space, /, *template: Any, where: str | None = None, **fields: Any) -> int: ...
-    def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction: ...
+    async def move_to(
+        self,
+        other: Space,
+        /,
+        *template: Any,
+        sync: Sync | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> int: ...
+    async def copy_to(
+        self,
+        other: Space,
+        /,
+        *template: Any,
+        sync: Sync | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> int: ...
+    def transaction(
+        self, *others: Space, ttl: Seconds = 30, sync: Sync | None = None
+    ) -> Transaction: ...
     async def stat(self) -> dict[str, Any]: ...
     async def eval(
         self, *fields: Any, on: Literal["processes", "threads", "workers"] | None = None

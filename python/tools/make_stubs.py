@@ -52,24 +52,26 @@ def forms(field: int, count: int) -> tuple[tuple[str, str], ...]:
     return ((f"EllipsisType | type[{kind}] | Formal[{kind}]", kind), value)
 
 
-TERMS = "max_attempts: int | None = None, order: Order = 'fifo'"
+SYNC = "sync: Sync | None = None"
+
+TERMS = f"max_attempts: int | None = None, order: Order = 'fifo', {SYNC}"
 
 SUBSCRIBE = (
     "on: EventKind | Iterable[EventKind] = 'put', buffer: int = 1024, "
-    "buffer_bytes: int | None = None"
+    "buffer_bytes: int | None = None, resume: str | None = None, keep: int | None = None"
 )
 
 # Name, keyword arguments, result for a tuple of type {0}.
 VERBS = (
-    ("take", "timeout: Seconds | None = None, order: Order = 'fifo'", "{0}"),
+    ("take", f"timeout: Seconds | None = None, order: Order = 'fifo', {SYNC}", "{0}"),
     ("read", "timeout: Seconds | None = None, order: Order = 'fifo'", "{0}"),
-    ("try_take", "order: Order = 'fifo'", "{0} | None"),
+    ("try_take", f"order: Order = 'fifo', {SYNC}", "{0} | None"),
     ("try_read", "order: Order = 'fifo'", "{0} | None"),
-    ("take_all", "limit: int | None = None", "list[{0}]"),
+    ("take_all", f"limit: int | None = None, {SYNC}", "list[{0}]"),
     ("read_all", "limit: int | None = None", "list[{0}]"),
     (
         "take_many",
-        "n: int, at_least: int | None = None, timeout: Seconds | None = None",
+        f"n: int, at_least: int | None = None, timeout: Seconds | None = None, {SYNC}",
         "list[{0}]",
     ),
     ("claim", f"ttl: Seconds = 30, timeout: Seconds | None = None, {TERMS}", "Claim[{0}]"),
@@ -80,8 +82,8 @@ VERBS = (
     ("consume", "idle: Seconds | None = None", "Iterator[{0}]"),
     ("take_future", "", "Future[{0}]"),
     ("read_future", "", "Future[{0}]"),
-    ("swap", "to: tuple[Any, ...] | Entry, timeout: Seconds | None = None", "{0}"),
-    ("try_swap", "to: tuple[Any, ...] | Entry", "{0} | None"),
+    ("swap", f"to: tuple[Any, ...] | Entry, timeout: Seconds | None = None, {SYNC}", "{0}"),
+    ("try_swap", f"to: tuple[Any, ...] | Entry, {SYNC}", "{0} | None"),
 )
 
 # The same of a search in several spaces.

@@ -8,7 +8,7 @@ from itertools import islice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from typing import Any, Literal
 
     from tupelo._native import Seconds, Space
 
@@ -22,7 +22,7 @@ def put_in_steps(
     space: Space,
     tuples: Iterable[Any],
     progress: Callable[[int], object] | None,
-    limits: tuple[Seconds | None, Seconds | None, Seconds | None],
+    limits: tuple[Seconds | None, Seconds | None, Seconds | None, Literal["group", "none"] | None],
 ) -> int:
     """Put tuples, some at a time; return how many.
 
@@ -30,13 +30,13 @@ def put_in_steps(
         space: where to.
         tuples: any number of them; an iterator is gone through as they are put.
         progress: called after each step with how many there are by then.
-        limits: lease and after, of each tuple, and timeout, of each step.
+        limits: lease and after, of each tuple, timeout and sync, of each step.
     """
-    lease, after, timeout = limits
+    lease, after, timeout, sync = limits
     done = 0
     for some in steps_of(tuples):
         with counting(done):
-            done += space.put_all(some, lease=lease, after=after, timeout=timeout)
+            done += space.put_all(some, lease=lease, after=after, timeout=timeout, sync=sync)
         if progress is not None:
             progress(done)
     return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal
 
     from tupelo._native import Seconds, Space, Template
 
@@ -17,10 +17,11 @@ def update(
     template: Template[Any],
     function: Callable[[Any], Any],
     timeout: Seconds | None,
+    sync: Literal["group", "none"] | None,
 ) -> Any:
     """Replace a match in a transaction; the arguments are as in `Space.update`."""
     require_function(function)
-    with space.transaction() as t:
+    with space.transaction(sync=sync) as t:
         new = function(t.take(template, timeout=timeout))
         t.put(*fields_of(new))
     return new

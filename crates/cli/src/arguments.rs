@@ -271,6 +271,12 @@ pub(crate) struct Watch {
     /// Bytes of memory for waiting events [default: 256 for each]
     #[arg(long, value_name = "BYTES", value_parser = number::<usize>)]
     pub(crate) buffer_bytes: Option<usize>,
+    /// Go on with the events of this name, which wait in the file of the space while nobody watches
+    #[arg(long, value_name = "NAME")]
+    pub(crate) resume: Option<String>,
+    /// How many of them wait at most
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = at_least_one::<u64>)]
+    pub(crate) keep: u64,
 }
 
 #[derive(Args)]

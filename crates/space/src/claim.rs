@@ -10,6 +10,7 @@ use tupelo_protocol::{Settlement, Term};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
+use crate::durable::Durability;
 use crate::error::Error;
 use crate::lease_renewer::{KeepAlive, Renew, RenewalOutcome};
 use crate::remote::claim::RemoteClaim;
@@ -353,6 +354,21 @@ impl Claim {
     /// [`Space::put_all`]: nothing was put, and the tuple is still claimed. [`Error::Misuse`] if the claim was done or
     /// aborted before.
     pub fn done(&self) -> Result<(), Error> {
+        self.be_done()?;
+        self.space().settled(())
+    }
+
+    /// As [`Claim::done`], returning when `sync` says, and not when the handle of the space does (rule C4).
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn done_with_sync(&self, sync: Durability) -> Result<(), Error> {
+        self.be_done()?;
+        self.space().with_sync(sync).settled(())
+    }
+
+    fn be_done(&self) -> Result<(), Error> {
         self.space().require_open()?;
         self.space().patiently(|| {
             let claim = match &self.held {
@@ -367,8 +383,7 @@ impl Claim {
             with_all_tuples(tuples, |tuples| claim.done_on(tuples, terms))??;
             puts.clear();
             Ok(())
-        })?;
-        self.space().settled(())
+        })
     }
 
     /// Puts the tuple back at its old place (rule K2), or with the dead letters after its last attempt (rule K5).
@@ -378,6 +393,21 @@ impl Claim {
     ///
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
+        self.be_aborted(reason)?;
+        self.space().settled(())
+    }
+
+    /// As [`Claim::abort`], returning when `sync` says, and not when the handle of the space does (rule C4).
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn abort_with_sync(&self, reason: &str, sync: Durability) -> Result<(), Error> {
+        self.be_aborted(reason)?;
+        self.space().with_sync(sync).settled(())
+    }
+
+    fn be_aborted(&self, reason: &str) -> Result<(), Error> {
         self.space().require_open()?;
         let claim = match &self.held {
             Held::There(claim) => return claim.settle(Settlement::Abort { reason }),
@@ -386,8 +416,7 @@ impl Claim {
         let mut puts = self.puts()?;
         claim.abort(reason)?;
         puts.clear();
-        drop(puts);
-        self.space().settled(())
+        Ok(())
     }
 
     /// Puts the tuple back at its old place as if it had never been claimed. No attempt is counted, and the tuples that

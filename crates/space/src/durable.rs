@@ -113,6 +113,38 @@ impl Space {
         Ok(result)
     }
 
+    /// Whether the space is kept in a file, here: what `sync` speaks of.
+    pub fn is_kept(&self) -> bool {
+        self.inner.journal.is_some()
+    }
+
+    /// Up to which position the journal has to be on disk for what this thread has changed; `None` if it is, and for a space that is
+    /// in no file. For a thread that must not wait: another one calls [`Space::settle_up_to`] for it.
+    pub fn unsettled(&self) -> Option<u64> {
+        let journal = self.inner.journal.as_ref()?;
+        (!journal.is_settled()).then(|| journal.position())
+    }
+
+    /// Waits until the journal is on disk up to `position`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DurabilityUnknown`]; [`Error::Storage`] if the file is not this space's any more.
+    pub fn settle_up_to(&self, position: u64) -> Result<(), Error> {
+        let Some(journal) = &self.inner.journal else { return Ok(()) };
+        self.explained(outside(|| journal.settle_up_to(position)))
+    }
+
+    /// What a call that has had its effect says if its changes did not come to the disk.
+    fn explained(&self, settled: Result<(), Trouble>) -> Result<(), Error> {
+        settled.map_err(|trouble| match trouble {
+            trouble @ (Trouble::TakenOver { .. } | Trouble::Replaced { .. }) => {
+                refused(trouble, self.url())
+            }
+            trouble => Error::DurabilityUnknown { problem: trouble.to_string() },
+        })
+    }
+
     #[cold]
     #[inline(never)]
     fn settle(&self, journal: &Arc<Journal>) -> Result<(), Error> {
@@ -123,12 +155,12 @@ impl Space {
         if journal.is_settled() {
             return Ok(());
         }
-        outside(|| journal.settle()).map_err(|trouble| match trouble {
-            trouble @ (Trouble::TakenOver { .. } | Trouble::Replaced { .. }) => {
-                refused(trouble, self.url())
-            }
-            trouble => Error::DurabilityUnknown { problem: trouble.to_string() },
-        })
+        self.explained(outside(|| journal.settle()))
+    }
+
+    /// When calls through this handle return.
+    pub const fn sync(&self) -> Durability {
+        self.sync
     }
 
     /// A handle of the same space whose calls return at another time. Says nothing for a space that is in no file.

@@ -165,6 +165,9 @@ pub enum Error {
     },
 }
 
+/// How the message of [`Error::DurabilityUnknown`] begins.
+pub(crate) const IN_EFFECT: &str = "the call is in effect in memory, and not known to be on disk: ";
+
 impl Error {
     /// The code, as in `TUP-003`: the same in every language.
     pub fn code(&self) -> &'static str {
@@ -233,7 +236,7 @@ impl Error {
                 format!("{problem}; whether the call has had its effect, nobody knows")
             }
             Self::DurabilityUnknown { problem } => {
-                format!("the call is in effect in memory, and not known to be on disk: {problem}")
+                format!("{IN_EFFECT}{problem}")
             }
             Self::Aborted { problem, waited_for: None }
             | Self::ConnectionLost { problem, .. }

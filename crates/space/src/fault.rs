@@ -2,7 +2,7 @@
 
 use tupelo_protocol::{Fault, code};
 
-use crate::error::Error;
+use crate::error::{Error, IN_EFFECT};
 
 /// A process in the flags of a fault: its upper half.
 const PID_SHIFT: u32 = 32;
@@ -39,7 +39,10 @@ impl From<Fault> for Error {
             code::UNSUPPORTED => Self::Unsupported { problem, hint: hint.unwrap_or_default() },
             code::PROTOCOL => Self::Protocol { problem },
             "TUP-024" => Self::Storage { problem },
-            "TUP-025" => Self::DurabilityUnknown { problem },
+            // What this and what the server says of it begin alike.
+            "TUP-025" => Self::DurabilityUnknown {
+                problem: problem.strip_prefix(IN_EFFECT).unwrap_or(&problem).to_owned(),
+            },
             "TUP-026" => Self::SpaceRemoved { problem },
             _ => Self::System { problem },
         }

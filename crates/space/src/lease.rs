@@ -8,6 +8,7 @@ use tupelo_protocol::{Kept, Term};
 use tupelo_tuple::{TemplateRef, TupleRef};
 
 use crate::connect::Space;
+use crate::durable::Durability;
 use crate::error::Error;
 use crate::lease_renewer::{KeepAlive, Renew, RenewalOutcome};
 use crate::remote::lease as elsewhere;
@@ -196,6 +197,12 @@ impl Lease {
     /// As [`Lease::renew`].
     pub fn renew_as_before(&self) -> Result<(), Error> {
         self.renew(self.length)
+    }
+
+    /// The same lease, whose changes return when `sync` says, and not when the handle of the space does (rule C4).
+    #[must_use]
+    pub fn with_sync(&self, sync: Durability) -> Self {
+        Self { space: self.space.with_sync(sync), ..self.clone() }
     }
 
     /// Removes the tuple (rule L2).

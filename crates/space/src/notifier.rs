@@ -90,6 +90,9 @@ impl Notifier {
     pub fn add_subscription(&self, subscription: &Subscription) -> Result<u32, Error> {
         Ok(match (&self.inner, &*subscription.inner()?) {
             (Inner::Here(notifier), Events::Here(events)) => notifier.add(events.waiter()),
+            (Inner::Here(notifier), Events::InFile(events)) => {
+                notifier.add(events.doorbell().waiter())
+            }
             (Inner::There(notifier), Events::There(events)) => foreign(events.ring(&**notifier)),
             _ => foreign(None),
         })

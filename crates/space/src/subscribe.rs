@@ -11,6 +11,7 @@ use tupelo_tuple::TemplateRef;
 use crate::connect::Space;
 use crate::error::Error;
 use crate::remote::subscription::RemoteSubscription;
+use crate::resumed::{self, Resumed};
 use crate::wait::{Lifted, lift};
 
 /// A subscriber is told of each event of the tuples that match a template, once and in the space's order (rule N1).
@@ -64,6 +65,8 @@ pub(crate) enum Inner {
     Here(tupelo_engine::Subscription),
     /// Elsewhere.
     There(RemoteSubscription),
+    /// In the file of the space.
+    InFile(Resumed),
 }
 
 impl Space {
@@ -102,11 +105,46 @@ impl Space {
             })?),
             None => Inner::There(RemoteSubscription::begin(self, template, terms)?),
         };
+        self.subscribed(inner)
+    }
+
+    /// A subscription that ends with this handle.
+    fn subscribed(&self, inner: Inner) -> Result<Subscription, Error> {
         let told = Arc::new(Told(Mutex::new(Some(Arc::new(inner)))));
         self.inner.opened.add_subscription(&told);
         // Closed meanwhile: by who may have gone through what is open before.
         self.require_open()?;
         Ok(Subscription { space: self.clone(), told, fork_generation: fork_generation() })
+    }
+
+    /// As [`Space::subscribe`] to puts, with a name by which a later subscriber goes on: after a restart of the program, or of the
+    /// machine. The events are in the file of the space, up to `keep` of them, and the numbers go on. To ask for an event is to be
+    /// done with those before it. After a crash some events may come again.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Unsupported`] if the space is kept in no file here.
+    /// * [`Error::Misuse`] for other kinds of events, for a name or a number that can not be, and for a subscription of this name
+    ///   that asks for other tuples.
+    /// * [`Error::Storage`] if the file can not be written.
+    pub fn subscribe_resumed(
+        &self,
+        template: &[TemplateRef<'_>],
+        terms: &SubscribeTerms,
+        (name, keep): (&str, u64),
+    ) -> Result<Subscription, Error> {
+        self.require_open()?;
+        self.subscribed(Inner::InFile(Resumed::begin(self, template, terms, (name, keep))?))
+    }
+
+    /// Ends a subscription that was begun with a name, for good: its events are dropped. Returns whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the space is kept in no file here; [`Error::Storage`].
+    pub fn unsubscribe(&self, name: &str) -> Result<bool, Error> {
+        self.require_open()?;
+        resumed::end(self, name)
     }
 }
 
@@ -127,6 +165,7 @@ impl Subscription {
                 lift(inner.try_next(|event| visitor(event).map_err(Lifted::caller)))
             }
             Inner::There(inner) => inner.try_next(visitor),
+            Inner::InFile(inner) => inner.try_next(visitor),
         }
     }
 
@@ -168,6 +207,8 @@ impl Subscription {
         match &*self.inner()? {
             Inner::Here(inner) => Ok(inner.wait_while(timeout, || self.is_open())?),
             Inner::There(inner) => inner.wait(timeout, AtEnd::Look),
+            Inner::InFile(inner) if inner.has_some() => Ok(true),
+            Inner::InFile(inner) => Ok(inner.doorbell().wait_while(timeout, || self.is_open())?),
         }
     }
 
@@ -181,6 +222,16 @@ impl Subscription {
         match &*self.inner()? {
             Inner::Here(inner) => Ok(inner.wait_part(part, || self.is_open())?),
             Inner::There(inner) => inner.wait(Some(part), AtEnd::Nothing),
+            Inner::InFile(inner) if inner.has_some() => Ok(true),
+            Inner::InFile(inner) => Ok(inner.doorbell().wait_part(part, || self.is_open())?),
+        }
+    }
+
+    /// The subscriber is done with all events that it was told of, also with the last one: it is not told of them when it comes
+    /// again. Of no use to a subscription that cannot be resumed.
+    pub fn done(&self) {
+        if let Some(Inner::InFile(inner)) = self.inner().ok().as_deref() {
+            inner.be_done();
         }
     }
 
@@ -189,6 +240,7 @@ impl Subscription {
         match self.inner().ok().as_deref() {
             Some(Inner::Here(inner)) => inner.waiting(),
             Some(Inner::There(inner)) => inner.waiting(),
+            Some(Inner::InFile(inner)) => inner.waiting(),
             None => 0,
         }
     }

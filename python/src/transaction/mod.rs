@@ -64,16 +64,21 @@ impl TransactionObject {
         Ok(InsideObject { held: Arc::clone(&first.held), at, space })
     }
 
-    /// Make everything happen at one moment (rule X1).
+    /// Make everything happen at one moment (rule X1). `sync` says when the call returns, as for `Space.put`.
     ///
     /// Raises:
     ///     `Aborted`: the ttl has passed, and everything is as it was.
     ///     `SpaceFull`: there is no room. Nothing happened, and the transaction goes on.
     ///     `TransactionTooBig`: it changes more than one step can, some 600 000 tuples. Nothing happened, and the transaction goes on.
     ///     `ValueError`: it was committed or aborted before.
-    fn commit(slf: &Bound<'_, Self>) -> PyResult<()> {
+    #[pyo3(signature = (*, sync = None))]
+    fn commit(slf: &Bound<'_, Self>, sync: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let first = slf.as_super().get();
-        first.held.commit().map_err(|error| first.exception(slf.py(), error.into()))
+        let committed = match first.space.get().sync(sync)? {
+            Some(sync) => first.held.commit_with_sync(sync),
+            None => first.held.commit(),
+        };
+        committed.map_err(|error| first.exception(slf.py(), error.into()))
     }
 
     /// Undo everything: the taken tuples are back with identity, age and place (rule X5).
@@ -104,7 +109,7 @@ impl TransactionObject {
         if !exception.is_none() {
             return Self::abort(slf);
         }
-        let committed = Self::commit(slf);
+        let committed = Self::commit(slf, None);
         if let Err(why) = &committed
             && slf.as_super().get().held.is_open()
             // No call is left that could try again.

@@ -18,12 +18,13 @@ use crate::timeout;
 use crate::values;
 use crate::waiting::{self, Deadline};
 
-/// `take_all(*template, limit=None, where=None)`
+/// `take_all(*template, limit=None, sync=None, where=None)`
 pub(crate) struct TakeAll;
 
 impl Verb for TakeAll {
     const NAME: &'static CStr = c"take_all";
-    const DOC: &'static CStr = c"take_all($self, /, *template, limit=None, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"take_all($self, /, *template, limit=None, sync=None, where=None)
 --
 
 Remove and return the tuples that match now, in one step (rule O6). Does not wait.
@@ -31,6 +32,7 @@ Remove and return the tuples that match now, in one step (rule O6). Does not wai
 Args:
     template: as for `take`.
     limit: how many at most; the oldest of a shape go first. None for all.
+    sync: as for `put`.
     where: as for `take`.
 
 Returns:
@@ -59,12 +61,13 @@ If the call ends early:
     }
 }
 
-/// `discard(*template, limit=None, where=None)`
+/// `discard(*template, limit=None, sync=None, where=None)`
 pub(crate) struct Discard;
 
 impl Verb for Discard {
     const NAME: &'static CStr = c"discard";
-    const DOC: &'static CStr = c"discard($self, /, *template, limit=None, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"discard($self, /, *template, limit=None, sync=None, where=None)
 --
 
 Remove the tuples that match now, in one step (rule O6), and return how many. Does not wait.
@@ -74,6 +77,7 @@ As `take_all`, but no objects are made of the tuples. Tuples that cannot be read
 Args:
     template: as for `take`.
     limit: how many at most; the oldest of a shape go first. None for all.
+    sync: as for `put`.
     where: as for `take`.
 
 Raises:
@@ -133,13 +137,14 @@ If the call ends early:
     }
 }
 
-/// `take_many(*template, n, at_least=None, timeout=None, where=None)`
+/// `take_many(*template, n, at_least=None, timeout=None, sync=None, where=None)`
 pub(crate) struct TakeMany;
 
 impl Verb for TakeMany {
     const NAME: &'static CStr = c"take_many";
+    const CHANGES: bool = true;
     const DOC: &'static CStr =
-        c"take_many($self, /, *template, n, at_least=None, timeout=None, where=None)
+        c"take_many($self, /, *template, n, at_least=None, timeout=None, sync=None, where=None)
 --
 
 Wait until enough tuples match, then remove and return them in one step.
@@ -149,6 +154,7 @@ Args:
     n: how many to take at most.
     at_least: how many must be there. By default n.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+    sync: as for `put`.
     where: as for `take`.
 
 Returns:

@@ -23,12 +23,13 @@ use crate::waiting::{self, Deadline};
 /// How long the holder of a claim may be silent, if the caller does not say.
 const TTL: Duration = Duration::from_secs(30);
 
-/// `claim(*template, ttl=30, timeout=None, max_attempts=None, order="fifo", where=None)`
+/// `claim(*template, ttl=30, timeout=None, max_attempts=None, order="fifo", sync=None, where=None)`
 pub(crate) struct Claim;
 
 impl Verb for Claim {
     const NAME: &'static CStr = c"claim";
-    const DOC: &'static CStr = c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo', where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo', sync=None, where=None)
 --
 
 Take a tuple that matches so that it comes back unless it is done with; wait if there is none.
@@ -45,6 +46,7 @@ Args:
     max_attempts: after so many attempts that failed, the tuple goes to the dead letters (K5) and
         `dead` shows it. None for never.
     order: as for `take`.
+    sync: when the end of the claim returns, as for `put`.
     where: as for `take`.
 
 Returns:
@@ -99,13 +101,14 @@ If the call ends early:
     }
 }
 
-/// `try_claim(*template, ttl=30, max_attempts=None, order="fifo", where=None)`
+/// `try_claim(*template, ttl=30, max_attempts=None, order="fifo", sync=None, where=None)`
 pub(crate) struct TryClaim;
 
 impl Verb for TryClaim {
     const NAME: &'static CStr = c"try_claim";
+    const CHANGES: bool = true;
     const DOC: &'static CStr =
-        c"try_claim($self, /, *template, ttl=30, max_attempts=None, order='fifo', where=None)
+        c"try_claim($self, /, *template, ttl=30, max_attempts=None, order='fifo', sync=None, where=None)
 --
 
 Claim a tuple that matches, or return None at once if there is none (rule O4).
@@ -261,18 +264,20 @@ If the call ends early:
     }
 }
 
-/// `requeue(*template, where=None)`
+/// `requeue(*template, sync=None, where=None)`
 pub(crate) struct Requeue;
 
 impl Verb for Requeue {
     const NAME: &'static CStr = c"requeue";
-    const DOC: &'static CStr = c"requeue($self, /, *template, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"requeue($self, /, *template, sync=None, where=None)
 --
 
 Put the dead tuples that match back at their old places, with no attempts counted (rule K5).
 
 Args:
     template: as for `take`.
+    sync: as for `put`.
     where: as for `take`.
 
 Returns:

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use tupelo::{Error, LeaseTerms};
+use tupelo::{Durability, Error, LeaseTerms};
 
 use crate::arguments::{self, Given, Source};
 use crate::call::{Argument, Call, Verb};
@@ -20,13 +20,14 @@ use crate::timeout;
 use crate::values;
 use crate::waiting;
 
-/// `put(*fields, lease=None, after=None, timeout=None)`
+/// `put(*fields, lease=None, after=None, timeout=None, sync=None)`
 pub(crate) struct Put;
 
 impl Verb for Put {
     const NAME: &'static CStr = c"put";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"put($self, /, *fields, lease=None, after=None, timeout=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"put($self, /, *fields, lease=None, after=None, timeout=None, sync=None)
 --
 
 Add the tuple of these fields, or the entry that is the only argument.
@@ -41,6 +42,8 @@ Args:
     after: the delay until the tuple is visible, in seconds; its lease counts from then (L3).
     timeout: longest wait for room when the space is full, in seconds; 0 does not wait. None waits for
         ever in a space created with when_full=\"wait\", and in others not at all.
+    sync: when the call returns, if the space is kept in a file: \"group\" when the change is on disk,
+        \"none\" at once. None as given to `connect`.
 
 Returns:
     With lease or after, the Lease, which can be renewed and cancelled. Otherwise None.
@@ -144,13 +147,14 @@ fn lease_object<'py>(
     Ok(Bound::new(call.py, lease)?.into_any())
 }
 
-/// `put_all(tuples, lease=None, after=None, timeout=None)`
+/// `put_all(tuples, lease=None, after=None, timeout=None, sync=None)`
 pub(crate) struct PutAll;
 
 impl Verb for PutAll {
     const NAME: &'static CStr = c"put_all";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None, timeout=None, atomic=True, progress=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None, timeout=None, atomic=True, progress=None, sync=None)
 --
 
 Add several tuples, all of them or none; they become visible together (rule O5).
@@ -163,6 +167,7 @@ Args:
     atomic: False puts any number of tuples, in atomic steps of 10 000. An exception then has a note
         with the number that was put before; the timeout is for each step.
     progress: with such steps: is called after each with the number put so far.
+    sync: as for `put`.
 
 Returns:
     How many there were.
@@ -189,7 +194,7 @@ If the call ends early:
         let [lease, after, timeout, atomic, progress] =
             call.keywords(["lease", "after", "timeout", "atomic", "progress"])?;
         let terms = terms(lease, after)?;
-        let limits = (lease, after, timeout);
+        let limits = (lease, after, timeout, call.sync().map(Durability::name));
         let timeout = timeout::seconds("timeout", timeout)?;
         let [tuples] = call.fields else {
             return Err(PyTypeError::new_err(
@@ -268,14 +273,15 @@ pub(crate) fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py
     tuples.enumerate().map(item).collect()
 }
 
-/// `put_if_absent(*fields, unless=None, lease=None, after=None, timeout=None)`
+/// `put_if_absent(*fields, unless=None, lease=None, after=None, timeout=None, sync=None)`
 pub(crate) struct PutIfAbsent;
 
 impl Verb for PutIfAbsent {
     const NAME: &'static CStr = c"put_if_absent";
     const HAS_TEMPLATE: bool = false;
+    const CHANGES: bool = true;
     const DOC: &'static CStr =
-        c"put_if_absent($self, /, *fields, unless=None, lease=None, after=None, timeout=None)
+        c"put_if_absent($self, /, *fields, unless=None, lease=None, after=None, timeout=None, sync=None)
 --
 
 Add the tuple of these fields unless the space has a match of `unless`; one step (rule O8).
@@ -290,6 +296,7 @@ Args:
     lease: how long the tuple stays, in seconds, as for put.
     after: the delay until the tuple is visible, in seconds, as for put.
     timeout: longest wait for room, in seconds, as for put.
+    sync: as for `put`.
 
 Returns:
     Whether the tuple was put. With lease or after: the Lease, or None if nothing was put.

@@ -8,20 +8,23 @@ use pyo3::types::{PyBool, PyString};
 
 use tupelo::{EventKind, SubscribeTerms};
 
-use crate::call::{Call, Verb};
+use crate::call::{Argument, Call, Verb};
 use crate::errors::Failure;
+use crate::known;
 use crate::subscription::Subscription;
 use crate::values;
 
 /// How many events may wait, if the caller does not say.
 const BUFFER: usize = 1024;
+/// How many events wait in the file, if the caller does not say.
+const KEEP: u64 = 10_000;
 
-/// `subscribe(*template, on="put", buffer=1024, buffer_bytes=None, where=None)`
+/// `subscribe(*template, on="put", buffer=1024, buffer_bytes=None, resume=None, keep=None, where=None)`
 pub(crate) struct Subscribe;
 
 impl Verb for Subscribe {
     const NAME: &'static CStr = c"subscribe";
-    const DOC: &'static CStr = c"subscribe($self, /, *template, on='put', buffer=1024, buffer_bytes=None, where=None)
+    const DOC: &'static CStr = c"subscribe($self, /, *template, on='put', buffer=1024, buffer_bytes=None, resume=None, keep=None, where=None)
 --
 
 Get the events of tuples that match: each event once, in the space's order (rule N1).
@@ -39,6 +42,10 @@ Args:
     buffer: how many events may wait, at most 1 048 576.
     buffer_bytes: bytes of memory of the space for them. By default 256 for each, at least 64 KiB: give
         more if the tuples are large.
+    resume: a name, by which a later subscriber goes on where this one stopped, also after a restart of
+        the machine. For a space that is kept in a file, and for puts. To ask for an event is to be done
+        with those before it. After a crash some come again.
+    keep: how many of these events wait in the file at most; older ones count as missed. By default 10 000.
     where: as for `take`. It is evaluated when you ask for the next event. For missed events the answer
         is unknown, and they all count.
 
@@ -53,7 +60,8 @@ Raises:
 
 If the call ends early:
     Timeout or interruption of `next`: no event is lost, the next call gets it.
-    Death of this process: the subscription ends, and the space has the memory of its buffer back.
+    Death of this process: the subscription ends, and the space has the memory of its buffer back. One
+        with `resume` goes on, and its events wait in the file.
 
 >>> with space.subscribe(\"alarm\", str, on={\"put\", \"take\"}) as alarms:
 ...     space.put(\"alarm\", \"smoke\")
@@ -67,7 +75,9 @@ If the call ends early:
 ";
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        let [on, buffer, buffer_bytes] = call.keywords(["on", "buffer", "buffer_bytes"])?;
+        let [on, buffer, buffer_bytes, resume, keep] =
+            call.keywords(["on", "buffer", "buffer_bytes", "resume", "keep"])?;
+        let resumed = resumed(resume, keep)?;
         let kinds = on.map_or_else(|| Ok(vec![EventKind::Put]), |on| kinds(on))?;
         let events_max = buffer.map_or(Ok(Some(BUFFER)), |count| number("buffer", count, false))?;
         let bytes_max =
@@ -78,10 +88,32 @@ If the call ends early:
         let (subscription, heard) = call.with_template(|template| {
             let alternatives: Vec<String> = template.iter().map(ToString::to_string).collect();
             let heard = format!("{names} of {}", alternatives.join(" | "));
-            Ok((call.space().subscribe(template, &terms)?, heard))
+            let subscription = match resumed {
+                Some(resumed) => call.space().subscribe_resumed(template, &terms, resumed)?,
+                None => call.space().subscribe(template, &terms)?,
+            };
+            Ok((subscription, heard))
         })?;
         let subscription = Subscription::new(subscription, call.handle_object(), heard);
         Ok(Bound::new(call.py, subscription)?.into_any())
+    }
+}
+
+/// The name by which a subscription goes on, and how many of its events are kept.
+fn resumed<'a>(
+    resume: Option<&'a Argument<'_, '_>>,
+    keep: Option<&Argument<'_, '_>>,
+) -> PyResult<Option<(&'a str, u64)>> {
+    let keep = keep.map_or(Ok(None), |keep| number("keep", keep, true))?;
+    match (resume.filter(|name| !name.is_none()), keep) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(PyValueError::new_err(
+            "keep is given, and no event is kept without resume: give resume=\"name\", too",
+        )),
+        (Some(name), keep) => {
+            let keep = keep.map_or(KEEP, |keep| u64::try_from(keep).unwrap_or(u64::MAX));
+            Ok(Some((known::text("resume", name)?, keep)))
+        }
     }
 }
 

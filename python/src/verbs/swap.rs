@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::{TemplateRef, TupleRef, Watch};
+use tupelo::{Durability, TemplateRef, TupleRef, Watch};
 
 use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
@@ -17,12 +17,13 @@ use crate::template::Template;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// `swap(*template, to, timeout=None, where=None)`
+/// `swap(*template, to, timeout=None, sync=None, where=None)`
 pub(crate) struct Swap;
 
 impl Verb for Swap {
     const NAME: &'static CStr = c"swap";
-    const DOC: &'static CStr = c"swap($self, /, *template, to, timeout=None, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"swap($self, /, *template, to, timeout=None, sync=None, where=None)
 --
 
 Replace a tuple that matches by another, in one step, waiting for one if there is none (rule O8).
@@ -31,6 +32,7 @@ Args:
     template: as for `take`.
     to: the new tuple, or the new entry.
     timeout: longest wait for a match, in seconds. None waits for ever; 0 does not wait.
+    sync: as for `put`.
     where: as for `take`.
 
 Returns:
@@ -89,12 +91,14 @@ fn swap<'py>(
     Err(call.space().timeout("swap", template, deadline.timeout()).into())
 }
 
-/// `update(*template, to, timeout=None, where=None)`
+/// `update(*template, to, timeout=None, sync=None, where=None)`
 pub(crate) struct Update;
 
 impl Verb for Update {
     const NAME: &'static CStr = c"update";
-    const DOC: &'static CStr = c"update($self, /, *template, to, timeout=None, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr =
+        c"update($self, /, *template, to, timeout=None, sync=None, where=None)
 --
 
 Replace a match by the result of a function, in one step, and return that; waits for a match.
@@ -106,6 +110,7 @@ Args:
     template: as for `take`.
     to: is called with the tuple or entry, and returns the new one.
     timeout: longest wait for a match, in seconds. None waits for ever; 0 does not wait.
+    sync: as for `put`.
     where: as for `take`.
 
 Returns:
@@ -137,16 +142,18 @@ If the call ends early:
         };
         let template = Template::from(call.owned_template()?);
         let update = call.py.import("tupelo.updating")?.getattr("update")?;
-        Ok(update.call1((call.object, template, to, timeout))?)
+        let sync = call.sync().map(Durability::name);
+        Ok(update.call1((call.object, template, to, timeout, sync))?)
     }
 }
 
-/// `try_swap(*template, to, where=None)`
+/// `try_swap(*template, to, sync=None, where=None)`
 pub(crate) struct TrySwap;
 
 impl Verb for TrySwap {
     const NAME: &'static CStr = c"try_swap";
-    const DOC: &'static CStr = c"try_swap($self, /, *template, to, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"try_swap($self, /, *template, to, sync=None, where=None)
 --
 
 Replace a tuple that matches by another, in one step, or return None at once if there is none.

@@ -13,12 +13,13 @@ use crate::order;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// `take(*template, timeout=None, order="fifo", where=None)`
+/// `take(*template, timeout=None, order="fifo", sync=None, where=None)`
 pub(crate) struct Take;
 
 impl Verb for Take {
     const NAME: &'static CStr = c"take";
-    const DOC: &'static CStr = c"take($self, /, *template, timeout=None, order='fifo', where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"take($self, /, *template, timeout=None, order='fifo', sync=None, where=None)
 --
 
 Remove and return a tuple that matches, waiting for one if there is none.
@@ -32,6 +33,7 @@ Args:
         made by `like` or `parse`.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
     order: \"fifo\", \"lifo\", \"random\", \"any\", F.max(i) or F.min(i).
+    sync: as for `put`.
     where: a condition over the whole tuple `f`, as CEL text: \"f[1] % 2 == 0\" (rule M9). For an
         entry the fields are names: \"priority > 3\". The space evaluates it beside the data.
 
@@ -113,12 +115,13 @@ If the call ends early:
     }
 }
 
-/// `try_take(*template, order="fifo", where=None)`
+/// `try_take(*template, order="fifo", sync=None, where=None)`
 pub(crate) struct TryTake;
 
 impl Verb for TryTake {
     const NAME: &'static CStr = c"try_take";
-    const DOC: &'static CStr = c"try_take($self, /, *template, order='fifo', where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"try_take($self, /, *template, order='fifo', sync=None, where=None)
 --
 
 Remove and return a tuple that matches, or return None at once if there is none (rule O4).

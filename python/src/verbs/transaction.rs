@@ -13,13 +13,14 @@ use crate::transaction;
 /// How long a transaction may be open, if the caller does not say.
 const TTL: Duration = Duration::from_secs(30);
 
-/// `transaction(*others, ttl=30)`
+/// `transaction(*others, ttl=30, sync=None)`
 pub(crate) struct Transaction;
 
 impl Verb for Transaction {
     const NAME: &'static CStr = c"transaction";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"transaction($self, /, *others, ttl=30)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"transaction($self, /, *others, ttl=30, sync=None)
 --
 
 Begin operations on this space, and others, that take effect together or not at all (rule X1).
@@ -32,6 +33,7 @@ tuples that it read, and not take them (X3). Nothing else is locked.
 Args:
     others: other spaces, of the same kind: all shm:// or all mem://. `on` gives them.
     ttl: how long it may be open, in seconds. Deadlocks end by it (X6).
+    sync: when the commit returns, as for `put`.
 
 Returns:
     The Transaction. Its verbs put, take, read, ... work on this space; `on(other)` has the same.
@@ -62,8 +64,9 @@ If the call ends early:
         let [ttl] = call.keywords(["ttl"])?;
         let ttl = timeout::TTL.or(ttl, TTL)?;
         let spaces = transaction::spaces(call.handle_object(), call.fields)?;
-        let others: Vec<&tupelo::Space> =
-            spaces[1..].iter().map(|space| space.get().space()).collect();
+        let others = spaces[1..].iter().map(|space| call.beside(space.get().space()));
+        let others: Vec<tupelo::Space> = others.collect();
+        let others: Vec<&tupelo::Space> = others.iter().collect();
         let begun = call.space().transaction(&others, ttl)?;
         Ok(transaction::object(call.py, begun, spaces)?.into_any())
     }

@@ -10,12 +10,13 @@ use crate::errors::Failure;
 use crate::known;
 use crate::space::Handle;
 
-/// `move_to(other, *template, where=None)`
+/// `move_to(other, *template, sync=None, where=None)`
 pub(crate) struct MoveTo;
 
 impl Verb for MoveTo {
     const NAME: &'static CStr = c"move_to";
-    const DOC: &'static CStr = c"move_to($self, other, /, *template, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"move_to($self, other, /, *template, sync=None, where=None)
 --
 
 Move the tuples that match now into another space, in one step for both (rule O7).
@@ -23,6 +24,7 @@ Move the tuples that match now into another space, in one step for both (rule O7
 Args:
     other: the target space, `mem://` or `shm://`, whichever this one is.
     template: as for `take`.
+    sync: as for `put`.
     where: as for `take`.
 
 Returns:
@@ -48,18 +50,19 @@ If the call ends early:
         call.no_keywords()?;
         let (other, template) = target("move_to", call)?;
         let moved = call.with_template_of(template, |template| {
-            Ok(call.space().move_to(other.get().space(), template)?)
+            Ok(call.space().move_to(&call.beside(other.get().space()), template)?)
         })?;
         Ok(moved.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }
 }
 
-/// `copy_to(other, *template, where=None)`
+/// `copy_to(other, *template, sync=None, where=None)`
 pub(crate) struct CopyTo;
 
 impl Verb for CopyTo {
     const NAME: &'static CStr = c"copy_to";
-    const DOC: &'static CStr = c"copy_to($self, other, /, *template, where=None)
+    const CHANGES: bool = true;
+    const DOC: &'static CStr = c"copy_to($self, other, /, *template, sync=None, where=None)
 --
 
 Copy the tuples that match now into another space, in one step for both (rule O7).
@@ -88,7 +91,7 @@ If the call ends early:
         call.no_keywords()?;
         let (other, template) = target("copy_to", call)?;
         let copied = call.with_template_of(template, |template| {
-            Ok(call.space().copy_to(other.get().space(), template)?)
+            Ok(call.space().copy_to(&call.beside(other.get().space()), template)?)
         })?;
         Ok(copied.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["blocking", "conditioned", "require_keywords"]
+__all__ = ["at_once", "blocking", "conditioned", "require_keywords"]
 
 KEYWORDS = {
     "take": ("timeout", "order"),
@@ -43,6 +43,16 @@ def require_keywords(verb: str, template: tuple[Any, ...], fields: dict[str, Any
 def conditioned(fields: dict[str, Any], where: str | None) -> dict[str, Any]:
     """Return the fields that came by name, with the condition among them, as `like` takes both."""
     return fields if where is None else {"where": where, **fields}
+
+
+def at_once(verb: str, space: Any) -> _native.Space:
+    """Return the connection of a space of `tupelo.aio` whose calls do not wait for the disk.
+
+    Raises:
+        TypeError: it is no such space.
+    """
+    connection = blocking(verb, space)
+    return getattr(space, "_space", connection)
 
 
 def blocking(verb: str, space: Any) -> _native.Space:

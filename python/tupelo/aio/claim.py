@@ -11,14 +11,13 @@ from typing import Any, Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator
+    from collections.abc import Generator
     from types import TracebackType
-    from typing import NoReturn, Self, TypeAlias
+    from typing import NoReturn, Self
 
     from tupelo import _native
-    from tupelo._native import Seconds
-
-    WithRoom: TypeAlias = Callable[[Callable[[], Any], Seconds | None], Awaitable[Any]]
+    from tupelo._native import Seconds, Sync
+    from tupelo.aio.waiting import Waiting
 
 __all__ = ["Claim"]
 
@@ -34,10 +33,16 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
     exception or a cancellation aborts it. A forgotten claim is aborted.
     """
 
-    def __init__(self, begin: Coroutine[Any, Any, _native.Claim[T]], with_room: WithRoom) -> None:
-        """Wrap a call that claims; `with_room` runs what may have to wait for room."""
+    def __init__(
+        self,
+        begin: Coroutine[Any, Any, _native.Claim[T]],
+        waiting: Waiting,
+        sync: Sync | None = None,
+    ) -> None:
+        """Wrap a call that claims; `waiting` is how its end waits, for room and for the disk."""
         self._begin = begin
-        self._with_room = with_room
+        self._waiting = waiting
+        self._sync = sync
         self._begun: _native.Claim[T] | None = None
 
     @property
@@ -74,17 +79,24 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         """Whether it was done or aborted here. A claim that was lost is found out at its end."""
         return self._held.settled
 
-    async def done(self, *, timeout: Seconds | None = None) -> None:
+    async def done(self, *, timeout: Seconds | None = None, sync: Sync | None = None) -> None:
         """Consume the tuple; the puts under the claim appear at the same moment (K2, K4).
 
-        It waits for room for that as `put` does.
+        It waits for room for that as `put` does; `sync` is as for `put`.
         """
         held = self._held
-        await self._with_room(lambda: held.done(timeout=0), timeout)
+        self._waiting.require_sync(sync)
+        await self._waiting.with_room(lambda: held.done(timeout=0), timeout)
+        await self._waiting.settled(sync or self._sync)
 
-    async def abort(self, reason: str | None = None) -> None:
-        """Put the tuple back at its old place; the puts under the claim are discarded (K2)."""
+    async def abort(self, reason: str | None = None, *, sync: Sync | None = None) -> None:
+        """Put the tuple back at its old place; the puts under the claim are discarded (K2).
+
+        `sync` is as for `put`.
+        """
+        self._waiting.require_sync(sync)
         self._held.abort(reason)
+        await self._waiting.settled(sync or self._sync)
 
     async def extend(self, ttl: Seconds | None = None) -> None:
         """Let the claim run for `ttl` seconds from now; by default for as long as at first."""
@@ -123,6 +135,7 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
                 held.__exit__(type(failure), failure, failure.__traceback__)
                 raise
         held.__exit__(kind, exception, traceback)
+        await self._waiting.settled(self._sync)
 
     # What makes it a coroutine.
 

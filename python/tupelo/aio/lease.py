@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from tupelo import _native
-    from tupelo._native import Seconds
+    from tupelo._native import Seconds, Sync
+    from tupelo.aio.waiting import Waiting
 
 __all__ = ["Lease"]
 
@@ -21,9 +22,10 @@ class Lease:
     Made by `put` with `lease=` or `after=`.
     """
 
-    def __init__(self, lease: _native.Lease) -> None:
-        """Wrap the synchronous lease."""
+    def __init__(self, lease: _native.Lease, waiting: Waiting) -> None:
+        """Wrap the synchronous lease; `waiting` is how its changes wait for the disk."""
         self._lease = lease
+        self._waiting = waiting
 
     @property
     def expires_in(self) -> float | None:
@@ -34,22 +36,28 @@ class Lease:
         """
         return self._lease.expires_in
 
-    async def renew(self, seconds: Seconds | None = None) -> None:
+    async def renew(self, seconds: Seconds | None = None, *, sync: Sync | None = None) -> None:
         """Let the tuple stay for so many seconds from now; by default for as long as at first.
+
+        `sync` is as for `put`.
 
         Raises:
             LeaseExpired: the lease has ended, or the tuple was taken.
         """
+        self._waiting.require_sync(sync)
         self._lease.renew(seconds)
+        await self._waiting.settled(sync)
 
-    async def cancel(self) -> None:
-        """Remove the tuple (rule L2).
+    async def cancel(self, *, sync: Sync | None = None) -> None:
+        """Remove the tuple (rule L2); `sync` is as for `put`.
 
         Raises:
             LeaseExpired: the tuple is gone; or another process or task holds it, and nothing has
                 changed.
         """
+        self._waiting.require_sync(sync)
         self._lease.cancel()
+        await self._waiting.settled(sync)
 
     @asynccontextmanager
     async def keep_alive(self) -> AsyncIterator[None]:

@@ -50,4 +50,4 @@ class Queue(core.Queue[T]):
             return claim
 
         space: Space = self._space  # type: ignore[assignment] # as above
-        return await Claim(claimed(), space._waiting.with_room)
+        return await Claim(claimed(), space._waiting)

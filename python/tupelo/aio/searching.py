@@ -42,8 +42,8 @@ class Search:
     def __init__(self, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> None:
         """Prepare to search; nothing happens in the spaces."""
         self._spaces: list[Space] = searching.checked(spaces, Space)
-        blocking = [space.blocking for space in self._spaces]
-        self._native = _native.Search(blocking, order, self._spaces)
+        at_once = [space._space for space in self._spaces]
+        self._native = _native.Search(at_once, order, self._spaces)
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -60,7 +60,7 @@ class Search:
         """Take a match from one of the spaces, waiting for one in all of them."""
         seconds = _native.seconds("timeout", timeout)
         found = self._native.try_take(*template, **fields)
-        return found or await self._find("take", template, seconds, fields)
+        return await _settled(found or await self._find("take", template, seconds, fields))
 
     async def read(
         self, *template: Any, timeout: Seconds | None = None, **fields: Any
@@ -72,7 +72,8 @@ class Search:
 
     async def try_take(self, *template: Any, **fields: Any) -> Found[Any] | None:
         """Take a match from one of the spaces, or return None at once."""
-        return self._native.try_take(*template, **fields)
+        found = self._native.try_take(*template, **fields)
+        return None if found is None else await _settled(found)
 
     async def try_read(self, *template: Any, **fields: Any) -> Found[Any] | None:
         """Copy a match from one of the spaces, or return None at once."""
@@ -114,6 +115,13 @@ class Search:
             notifiers = [space._waiting.notifier(loop) for space in self._spaces]
             rings = waiter.ring([notifier.native for notifier in notifiers])
             await wait_for_any([(notifiers[place], number) for place, number in rings], left)
+
+
+async def _settled(found: Found[Any]) -> Found[Any]:
+    """Return a find when the disk knows that it was taken."""
+    space: Any = found.space  # that of asyncio, which was given
+    await space._waiting.settled()
+    return found
 
 
 async def search(

@@ -13,6 +13,7 @@ from tupelo.aio import arguments
 from tupelo.aio.answers import answer
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
+from tupelo.aio.now import Now
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction
 from tupelo.aio.waiting import Waiting
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any, Literal, Self, TypedDict
 
-    from tupelo._native import EventKind, Explanation, Order, Seconds, Template
-    from tupelo.dead_letters import DeadLetter
+    from tupelo._native import EventKind, Order, Seconds, Sync, Template
 
     class Terms(TypedDict):
         """The terms of a claim."""
@@ -43,7 +43,7 @@ SCAN_BATCH = 256
 """Tuples that a scan returns before other tasks get their turn."""
 
 
-class Space:
+class Space(Now):
     """A connection to a space, for the tasks of event loops. Made by `tupelo.aio.connect`.
 
     The verbs are those of `tupelo.Space`, with the same arguments, units, defaults, results and
@@ -73,6 +73,11 @@ class Space:
     def objects(self) -> Literal["strict", "pickle"]:
         """What becomes of objects of no kind of field, as given to `connect`."""
         return self._space.objects
+
+    @property
+    def sync(self) -> Sync | None:
+        """When calls that change the space return; None for a space that is kept in no file."""
+        return self._space.sync
 
     @property
     def name(self) -> str:
@@ -117,19 +122,9 @@ class Space:
         """Wait until all that was changed by now is on disk; see `tupelo.Space.flush`."""
         await asyncio.to_thread(self._space.flush)
 
-    # What does not wait.
-
-    async def try_take(
-        self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
-    ) -> Any:
-        """Take a match, or return None at once; see `tupelo.Space.try_take`."""
-        return self._space.try_take(*template, order=order, where=where, **fields)
-
-    async def try_read(
-        self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
-    ) -> Any:
-        """Copy a match, or return None at once; see `tupelo.Space.try_read`."""
-        return self._space.try_read(*template, order=order, where=where, **fields)
+    async def unsubscribe(self, name: str) -> bool:
+        """End a subscription that could be resumed; see `tupelo.Space.unsubscribe`."""
+        return await asyncio.to_thread(self._space.unsubscribe, name)
 
     async def try_claim(
         self,
@@ -137,6 +132,7 @@ class Space:
         ttl: Seconds = 30,
         max_attempts: int | None = None,
         order: Order = "fifo",
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Claim[Any] | None:
@@ -144,52 +140,12 @@ class Space:
 
         The claim is one of `tupelo.aio`, whose verbs are awaited.
         """
+        if sync is not None:
+            _native.require_sync(self._space, sync)
         claimed = self._space.try_claim(
             *template, ttl=ttl, max_attempts=max_attempts, order=order, where=where, **fields
         )
-        return None if claimed is None else await Claim(_at_once(claimed), self._waiting.with_room)
-
-    async def discard(
-        self,
-        *template: Any,
-        limit: int | None = None,
-        where: str | None = None,
-        **fields: Any,
-    ) -> int:
-        """Remove the matches of one moment; see `tupelo.Space.discard`."""
-        return self._space.discard(*template, limit=limit, where=where, **fields)
-
-    async def take_all(
-        self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
-    ) -> list[Any]:
-        """Take the matches of one moment; see `tupelo.Space.take_all`."""
-        return self._space.take_all(*template, limit=limit, where=where, **fields)
-
-    async def read_all(
-        self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
-    ) -> list[Any]:
-        """Copy the matches of one moment; see `tupelo.Space.read_all`."""
-        return self._space.read_all(*template, limit=limit, where=where, **fields)
-
-    async def try_swap(
-        self, *template: Any, to: Any, where: str | None = None, **fields: Any
-    ) -> Any:
-        """Replace a match and return it, or return None at once; see `tupelo.Space.try_swap`."""
-        return self._space.try_swap(*template, to=to, where=where, **fields)
-
-    async def count(self, *template: Any, where: str | None = None, **fields: Any) -> int:
-        """Count the matches of one moment; see `tupelo.Space.count`."""
-        return self._space.count(*template, where=where, **fields)
-
-    async def dead(
-        self, *template: Any, where: str | None = None, **fields: Any
-    ) -> list[DeadLetter[Any]]:
-        """Return the matches whose last attempt has failed; see `tupelo.Space.dead`."""
-        return self._space.dead(*template, where=where, **fields)
-
-    async def requeue(self, *template: Any, where: str | None = None, **fields: Any) -> int:
-        """Put the dead matches back; return how many; see `tupelo.Space.requeue`."""
-        return self._space.requeue(*template, where=where, **fields)
+        return None if claimed is None else await Claim(_at_once(claimed), self._waiting, sync)
 
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
         """End every `consume` of an equal template; see `tupelo.Space.finish`.
@@ -203,26 +159,6 @@ class Space:
         over, said = those_of(ended)
         if await self.try_swap(*over, to=mark) is None:
             await self.put_if_absent(*mark, unless=said)
-
-    async def move_to(
-        self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
-    ) -> int:
-        """Move all matches into another space; return how many; see `tupelo.Space.move_to`.
-
-        The other one is a space of `tupelo.aio`, too.
-        """
-        to = arguments.blocking("move_to", other)
-        return self._space.move_to(to, *template, where=where, **fields)
-
-    async def copy_to(
-        self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
-    ) -> int:
-        """Copy all matches into another space; return how many; see `tupelo.Space.copy_to`.
-
-        The other one is a space of `tupelo.aio`, too.
-        """
-        to = arguments.blocking("copy_to", other)
-        return self._space.copy_to(to, *template, where=where, **fields)
 
     async def eval(
         self, *fields: Any, on: Literal["processes", "threads", "workers"] | None = None
@@ -241,21 +177,15 @@ class Space:
         computed: tuple[Any, ...] = await answer(await self._waiting.with_room(put, None))
         return computed
 
-    def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction:
+    def transaction(
+        self, *others: Space, ttl: Seconds = 30, sync: Sync | None = None
+    ) -> Transaction:
         """Begin operations that take effect together; see `tupelo.Space.transaction`.
 
         Not awaited, but entered: `async with space.transaction() as t`. It belongs to the task that
         began it, and the others are spaces of `tupelo.aio`, too.
         """
-        return Transaction(self, others, ttl)
-
-    async def stat(self) -> dict[str, Any]:
-        """Return the figures of the space; see `tupelo.Space.stat`."""
-        return self._space.stat()
-
-    async def explain(self, *template: Any, where: str | None = None, **fields: Any) -> Explanation:
-        """Return why nothing matches; see `tupelo.Space.explain`."""
-        return self._space.explain(*template, where=where, **fields)
+        return Transaction(self, others, ttl, sync)
 
     # What waits.
 
@@ -265,6 +195,7 @@ class Space:
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
         **unknown: Any,
     ) -> Lease | None:
         """Store a tuple, waiting for room, if need be; see `tupelo.Space.put`.
@@ -274,10 +205,12 @@ class Space:
         """
 
         def put() -> _native.Lease | None:
-            return self._space.put(*fields, lease=lease, after=after, timeout=0, **unknown)
+            return self._space.put(
+                *fields, lease=lease, after=after, timeout=0, sync=sync, **unknown
+            )
 
         plain = await self._waiting.with_room(put, timeout)
-        return None if plain is None else Lease(plain)
+        return None if plain is None else Lease(plain, self._waiting)
 
     async def put_all(
         self,
@@ -289,6 +222,7 @@ class Space:
         timeout: Seconds | None = None,
         atomic: bool = True,
         progress: Callable[[int], object] | None = None,
+        sync: Sync | None = None,
         **unknown: Any,
     ) -> int:
         """Store all tuples together, or none; return how many; see `tupelo.Space.put_all`.
@@ -301,7 +235,7 @@ class Space:
             for some in stepping.steps_of(tuples):
                 with stepping.counting(done):
                     done += await self.put_all(
-                        some, lease=lease, after=after, timeout=timeout, **unknown
+                        some, lease=lease, after=after, timeout=timeout, sync=sync, **unknown
                     )
                 if progress is not None:
                     progress(done)
@@ -312,7 +246,9 @@ class Space:
         every = list(tuples) if hasattr(tuples, "__next__") else tuples
 
         def put() -> int:
-            return self._space.put_all(every, lease=lease, after=after, timeout=0, **unknown)
+            return self._space.put_all(
+                every, lease=lease, after=after, timeout=0, sync=sync, **unknown
+            )
 
         return await self._waiting.with_room(put, timeout)
 
@@ -323,25 +259,27 @@ class Space:
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
         **unknown: Any,
     ) -> bool | Lease | None:
         """Store a tuple unless something matches; see `tupelo.Space.put_if_absent`.
 
         A cancelled task has put nothing. The lease, if any, is one of `tupelo.aio`, as of `put`.
         """
-        terms: dict[str, Any] = {"lease": lease, "after": after, **unknown}
+        terms: dict[str, Any] = {"lease": lease, "after": after, "sync": sync, **unknown}
 
         def put() -> Any:
             return self._space.put_if_absent(*fields, unless=unless, timeout=0, **terms)
 
         done: bool | _native.Lease | None = await self._waiting.with_room(put, timeout)
-        return Lease(done) if isinstance(done, _native.Lease) else done
+        return Lease(done, self._waiting) if isinstance(done, _native.Lease) else done
 
     async def take(
         self,
         *template: Any,
         timeout: Seconds | None = None,
         order: Order = "fifo",
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Any:
@@ -352,7 +290,7 @@ class Space:
         """
         arguments.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        taken = self._space.try_take(*template, order=order, where=where, **fields)
+        taken = self._space.try_take(*template, order=order, sync=sync, where=where, **fields)
         if taken is not None:
             return taken
         sought = _native.like(*template, where=where, **fields)
@@ -391,6 +329,7 @@ class Space:
         timeout: Seconds | None = None,
         max_attempts: int | None = None,
         order: Order = "fifo",
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Claim[Any]:
@@ -402,7 +341,8 @@ class Space:
         """
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
         options = {"timeout": timeout, "order": order, "where": where, **fields}
-        return Claim(self._claim(*template, **terms, **options), self._waiting.with_room)
+        claimed = self._claim(*template, sync=sync, **terms, **options)
+        return Claim(claimed, self._waiting, sync)
 
     async def _claim(
         self,
@@ -411,8 +351,10 @@ class Space:
         max_attempts: int | None,
         timeout: Seconds | None,
         order: Order,
+        sync: Sync | None = None,
         **fields: Any,
     ) -> _native.Claim[Any]:
+        self._waiting.require_sync(sync)
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
         arguments.require_keywords("claim", template, fields)
         seconds = _native.seconds("timeout", timeout)
@@ -444,6 +386,7 @@ class Space:
         n: int,
         at_least: int | None = None,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> list[Any]:
@@ -452,6 +395,8 @@ class Space:
         A task that is cancelled has taken nothing.
         """
         arguments.require_keywords("take_many", template, fields)
+        if sync is not None:
+            _native.require_sync(self._space, sync)
         seconds = _native.seconds("timeout", timeout)
         fields = arguments.conditioned(fields, where)
 
@@ -472,6 +417,7 @@ class Space:
         *template: Any,
         to: Callable[[Any], Any],
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Any:
@@ -483,7 +429,7 @@ class Space:
         arguments.require_keywords("update", template, fields)
         updating.require_function(to)
         fields = arguments.conditioned(fields, where)
-        async with self.transaction() as t:
+        async with self.transaction(sync=sync) as t:
             new = to(await t.take(*template, timeout=timeout, **fields))
             await t.put(*updating.fields_of(new))
         return new
@@ -493,6 +439,7 @@ class Space:
         *template: Any,
         to: Any,
         timeout: Seconds | None = None,
+        sync: Sync | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Any:
@@ -505,7 +452,7 @@ class Space:
         fields = arguments.conditioned(fields, where)
 
         def attempt() -> Any:
-            return self._space.try_swap(*template, to=to, **fields)
+            return self._space.try_swap(*template, to=to, sync=sync, **fields)
 
         old = await self._waiting.until(attempt, "put", (template, fields), seconds)
         if old is None:
@@ -577,6 +524,8 @@ class Space:
         on: EventKind | Iterable[EventKind] = "put",
         buffer: int = 1024,
         buffer_bytes: int | None = None,
+        resume: str | None = None,
+        keep: int | None = None,
         where: str | None = None,
         **fields: Any,
     ) -> Subscription:
@@ -585,14 +534,19 @@ class Space:
         Not awaited: from its return on everything is heard, for `async for` or `await
         events.next()`.
         """
+        bounds: dict[str, Any] = {"buffer": buffer, "buffer_bytes": buffer_bytes, "keep": keep}
         subscription = self._space.subscribe(
-            *template, on=on, buffer=buffer, buffer_bytes=buffer_bytes, where=where, **fields
+            *template, on=on, resume=resume, where=where, **bounds, **fields
         )
         return Subscription(subscription, self._waiting.notifier)
 
 
 def wrapped(connection: _native.Space) -> Space:
     """Return a connection for tasks."""
+    if connection.sync is not None:
+        from tupelo.aio.filed import FiledSpace  # noqa: PLC0415 - it is a Space
+
+        return FiledSpace(connection)
     return Space(connection)
 
 

@@ -47,6 +47,7 @@ class Subscription:
         # this is held.
         self._changes = threading.RLock()
         self._is_closed = False
+        self._was_dealt_with = True
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled."""
@@ -65,7 +66,8 @@ class Subscription:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        """End the subscription."""
+        """End the subscription. If the block has raised, the last event was not dealt with."""
+        self._was_dealt_with = exception[1] is None
         self.close()
 
     def __aiter__(self) -> Self:
@@ -121,11 +123,17 @@ class Subscription:
         """Give back the native subscription; in the thread of the loop, while the loop runs."""
         loop = self._loop
         if loop is None or loop.is_closed() or not self._is_at_notifier:
-            self._subscription.close()
+            self._give_back()
             return
         # Its place in the wait queue must stay its own until the task has left the notifier.
         with suppress(SpaceClosed):  # then the task was told
             self._notifier(loop).rouse(self._subscription)
+
+    def _give_back(self) -> None:
+        if self._was_dealt_with:
+            self._subscription.close()
+        else:
+            self._subscription._drop()
 
     def _require_open(self) -> None:
         if self._is_closed:
@@ -186,4 +194,4 @@ class Subscription:
             if self._loop is loop:  # as above
                 self._is_at_notifier = False
                 if self._is_closed:
-                    self._subscription.close()
+                    self._give_back()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, NoReturn, Self, TypeVar
 
-    from tupelo._native import Order, Seconds, Template
+    from tupelo._native import Order, Seconds, Sync, Template
     from tupelo.aio.space import Space
 
     R = TypeVar("R")
@@ -259,10 +259,16 @@ class Transaction(TransactionSpace):
     any other raise `ValueError`, and change nothing.
     """
 
-    def __init__(self, space: Space, others: tuple[Space, ...], ttl: Seconds) -> None:
+    def __init__(
+        self, space: Space, others: tuple[Space, ...], ttl: Seconds, sync: Sync | None = None
+    ) -> None:
         """Begin."""
-        spaces = [arguments.blocking("transaction", other) for other in others]
+        spaces = [arguments.at_once("transaction", other) for other in others]
+        space._waiting.require_sync(sync)
         self._transaction = space._space.transaction(*spaces, ttl=ttl)
+        self._spaces = (space, *others)
+        self._sync = sync
+        self._is_committed = False
         super().__init__(space, self._transaction, Owner())
 
     def on(self, space: Space) -> TransactionSpace:
@@ -276,8 +282,8 @@ class Transaction(TransactionSpace):
         inside = self._transaction.on(arguments.blocking("on", space))
         return TransactionSpace(space, inside, self._owner)
 
-    async def commit(self) -> None:
-        """Make everything happen at one moment (rule X1).
+    async def commit(self, *, sync: Sync | None = None) -> None:
+        """Make everything happen at one moment (rule X1); `sync` is as for `put`.
 
         Raises:
             Aborted: the ttl has passed, and everything is as it was.
@@ -285,7 +291,15 @@ class Transaction(TransactionSpace):
             ValueError: this is another task, or it was committed or aborted before.
         """
         self._owner.require()
+        self._space._waiting.require_sync(sync)
         self._transaction.commit()
+        self._is_committed = True
+        await self._settled(sync)
+
+    async def _settled(self, sync: Sync | None = None) -> None:
+        """Wait until what has changed is on disk."""
+        for space in self._spaces:
+            await space._waiting.settled(sync or self._sync)
 
     async def abort(self) -> None:
         """Undo everything: the taken tuples are back with identity, age and place (rule X5).
@@ -314,3 +328,5 @@ class Transaction(TransactionSpace):
             # end an asynchronous generator that is abandoned.
             self._owner.require()
         self._transaction.__exit__(kind, exception, traceback)
+        if exception is None and not self._is_committed:
+            await self._settled()

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Literal, TypeAlias, TypeVar
 
-    from tupelo._native import Seconds, Template
+    from tupelo._native import Seconds, Sync, Template
+    from tupelo.aio.disk import Disk
     from tupelo.consuming import Mark
 
     R = TypeVar("R")
@@ -30,9 +31,13 @@ __all__ = ["Waiting"]
 class Waiting:
     """The waits of the tasks of one connection, with a notifier in each event loop."""
 
-    def __init__(self, space: _native.Space) -> None:
-        """Get ready; a loop gets its notifier when a task of it waits."""
+    def __init__(self, space: _native.Space, disk: Disk | None = None) -> None:
+        """Get ready; a loop gets its notifier when a task of it waits.
+
+        The disk is that of a space that is kept in a file.
+        """
         self._space = space
+        self._disk = disk
         self._notifiers: dict[asyncio.AbstractEventLoop, LoopNotifier] = {}
 
     def __del__(self) -> None:
@@ -70,6 +75,21 @@ class Waiting:
             except KeyError:  # another one was at it
                 return
             notifier.close()
+
+    def require_sync(self, sync: Sync | None) -> None:
+        """Refuse a call that says wrongly when it returns.
+
+        Raises:
+            TypeError: it says nothing that is known.
+            ValueError: as above, or the space is kept in no file.
+        """
+        if sync is not None:
+            _native.require_sync(self._space, sync)
+
+    async def settled(self, sync: Sync | None = None) -> None:
+        """Wait until what has changed is on disk, if there is one and the call is to wait."""
+        if self._disk is not None:
+            await self._disk.settled(sync)
 
     async def queued(
         self,

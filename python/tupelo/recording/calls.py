@@ -28,8 +28,8 @@ __all__ = ["RUNNING", "Call", "SearchCall", "note_of", "running", "without_harm"
 
 # fmt: off
 OF_THE_VERB = frozenset({
-    "after", "at_least", "buffer", "buffer_bytes", "idle", "lease", "limit", "max_attempts", "n",
-    "on", "order", "timeout", "to", "ttl", "unless",
+    "after", "at_least", "buffer", "buffer_bytes", "idle", "keep", "lease", "limit", "max_attempts",
+    "n", "on", "order", "resume", "sync", "timeout", "to", "ttl", "unless",
 })
 # fmt: on
 """Keywords that are the verb's own. The others belong to the template."""

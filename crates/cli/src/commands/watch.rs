@@ -16,7 +16,10 @@ pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> R
     let space = connect(&url)?;
     let terms = SubscribeTerms::new(options.on.iter().copied(), options.buffer)
         .with_bytes(options.buffer_bytes);
-    let subscription = asked.with(|template| space.subscribe(template, &terms))?;
+    let subscription = asked.with(|template| match &options.resume {
+        Some(name) => space.subscribe_resumed(template, &terms, (name, options.keep)),
+        None => space.subscribe(template, &terms),
+    })?;
     output.note(format_args!("watching {url}; Ctrl-C ends it"));
     let (end, mut left) = (options.timeout.map(|timeout| Instant::now() + timeout), options.count);
     while left != Some(0) {
@@ -32,6 +35,8 @@ pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> R
         let Some(shown) = shown else { return Err(Failure::NoMatch) };
         shown.print(output)?;
         output.flush()?;
+        // What was printed is not printed again by a later one that goes on.
+        subscription.done();
         left = left.map(|left| left - 1);
     }
     Ok(())

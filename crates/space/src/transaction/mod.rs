@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use tupelo_engine::TransactionEnd;
 
 use crate::connect::Space;
+use crate::durable::Durability;
 use crate::error::Error;
 use crate::remote::transaction::RemoteTransaction;
 pub use inside::Inside;
@@ -167,14 +168,25 @@ impl Transaction {
     /// nothing happened yet, and the transaction is open still. [`Error::SpaceClosed`] if one of the handles was
     /// closed: nothing happened, and nothing will. [`Error::Misuse`] if it was ended before.
     pub fn commit(&self) -> Result<(), Error> {
+        self.commit_in_memory()?;
+        self.spaces.iter().try_for_each(|space| space.settled(()))
+    }
+
+    /// As [`Transaction::commit`], returning when `sync` says, and not when the handles of the spaces do (rule C4).
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::commit`].
+    pub fn commit_with_sync(&self, sync: Durability) -> Result<(), Error> {
+        self.commit_in_memory()?;
+        self.spaces.iter().try_for_each(|space| space.with_sync(sync).settled(()))
+    }
+
+    fn commit_in_memory(&self) -> Result<(), Error> {
         // The puts of a closed handle are dropped, as in any other call on it.
         self.spaces.iter().try_for_each(Space::require_open)?;
         match self.way()? {
-            Way::Here(mut call) => {
-                call.commit()?;
-                drop(call);
-                self.spaces.iter().try_for_each(|space| space.settled(()))
-            }
+            Way::Here(mut call) => Ok(call.commit()?),
             Way::There(transaction) => self.ended(transaction.commit()),
         }
     }

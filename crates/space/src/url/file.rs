@@ -22,6 +22,16 @@ pub(super) fn parse(url: &str, path: &str, options: Option<&str>) -> Result<Addr
         };
         match option.split_once('=').ok_or_else(refused)? {
             ("size", value) => size_bytes = Some(bytes(value).ok_or_else(refused)?),
+            ("space", value) => {
+                let problem = format!(
+                    "{url:?}: a file holds one space, and {value} was to be one of several"
+                );
+                let hint = format!(
+                    "give it a file of its own, as in file://{}-{value}{EXTENSION}; what has to change together stays in one space, told apart by a field",
+                    path.strip_suffix(EXTENSION).unwrap_or(path)
+                );
+                return Err(misuse(problem, &hint));
+            }
             ("sync", value) => sync = Some(Durability::named(value).ok_or_else(refused)?),
             _ => return Err(refused()),
         }
@@ -95,7 +105,10 @@ mod tests {
             ("file:///", "names no file"),
             ("file:///srv/", "names no file"),
             ("file:///srv/jobs.tupelo?sync=soon", "?size=512M&sync=none"),
-            ("file:///srv/jobs.tupelo?space=jobs", "?size=512M&sync=none"),
+            (
+                "file:///srv/jobs.tupelo?space=old",
+                "a file of its own, as in file:///srv/jobs-old.tupelo",
+            ),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

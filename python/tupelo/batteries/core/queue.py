@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from tupelo._native import Claim, Seconds
+    from tupelo._native import Claim, Seconds, Space
     from tupelo.batteries.verbs import Held, Verbs
 
 __all__ = ["DeadItem", "DeadItems", "Delivery", "Queue"]
@@ -137,7 +137,11 @@ class Delivery(Work[T]):
 
     async def abort(self, reason: str | None = None) -> None:
         """Give the item back to its place."""
-        self._abort(reason)
+        try:
+            await (self._held.abort() if reason is None else self._held.abort(reason))
+        finally:
+            if self._claim.settled:  # else it was refused, and the item has its room still
+                self._room = 0
 
     async def put(self, *fields: Any) -> None:
         """Add a tuple to the space at the moment when the item is done, or never."""
@@ -180,7 +184,8 @@ class Queue(Generic[T]):
     ) -> None:
         """Make an object of the queue; nothing happens in the space."""
         self._space = awaited(space)
-        self._now = self._space.blocking
+        # In a file the awaited ends wait for the disk, and not what is done at once.
+        self._now: Space = getattr(self._space, "_at_once", self._space.blocking)
         self.name = checks.text("name", name)
         self.maxsize = None
         if maxsize is not None:
@@ -225,7 +230,7 @@ class Queue(Generic[T]):
     async def _put_bounded(self, bounded: tuple[Any, ...], deadline: Deadline) -> None:
         """Put an item in the place of room for one, waiting for that, and then for memory."""
         try:
-            if self._now.try_swap(ROOM, self.name, to=bounded) is None:
+            if await self._space.try_swap(ROOM, self.name, to=bounded) is None:
                 await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
         except SpaceFull as full:
             if not full.may_pass:
