@@ -13,6 +13,7 @@ use tupelo_protocol::{
 };
 
 use crate::Shared;
+use crate::outbox::settle;
 use crate::process::Process;
 use crate::rights::Principal;
 use crate::session::Session;
@@ -157,6 +158,7 @@ impl Connection {
         seat: &Seat,
         ended: &mut watch::Receiver<()>,
     ) -> End {
+        session.holds_back.set(true);
         loop {
             if seat.is_ousted() {
                 return End::Ousted;
@@ -204,11 +206,13 @@ impl Connection {
 
     /// Writes the answers of a session. A client is told of nothing that the disk may lose.
     async fn write_answers(&mut self, session: &Session) -> Result<(), End> {
+        if session.outbox.begins_to_settle() {
+            tokio::task::spawn_local(settle(session.weak()));
+        }
         let bytes = session.outbox.take();
         if bytes.is_empty() {
             return Ok(());
         }
-        self.shared.spaces.settled().await.map_err(End::Fault)?;
         self.write(bytes).await
     }
 

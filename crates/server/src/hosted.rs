@@ -52,22 +52,15 @@ impl Spaces {
         self.connect(name, &ConnectOptions::default()).map(drop)
     }
 
-    /// Waits until all that has changed by now in the spaces of files is on disk: a client is told of nothing before (rule C4).
-    pub(crate) async fn settled(&self) -> Result<(), Fault> {
-        if self.files.is_empty() {
-            return Ok(());
-        }
-        let by_name = self.by_name.borrow().clone();
-        for name in self.files.keys() {
-            let Some(hosted) = by_name.get(name).filter(|hosted| hosted.is_behind()) else {
-                continue;
-            };
-            let space = hosted.space.clone();
-            // In a thread of its own, since this one waits for nothing. One sync is for all who wait at that moment.
-            let flushed = tokio::task::spawn_blocking(move || space.flush()).await;
-            let flushed =
-                flushed.unwrap_or_else(|error| Err(Error::System { problem: error.to_string() }));
-            flushed.map_err(|error| Error::DurabilityUnknown { problem: error.message() })?;
+    /// Waits until all that has changed by now in the spaces of files is on disk, or in the one of this name. A client is told of
+    /// nothing before (rule C4).
+    pub(crate) async fn settled(&self, only: Option<&str>) -> Result<(), Fault> {
+        let is_asked = |name: &&String| only.is_none_or(|only| only == *name);
+        for name in self.files.keys().filter(is_asked) {
+            let hosted = self.by_name.borrow().get(name).cloned();
+            if let Some(hosted) = hosted {
+                hosted.settled().await?;
+            }
         }
         Ok(())
     }
@@ -288,8 +281,23 @@ impl Hosted {
         }
     }
 
+    /// Waits until all that has changed by now is on disk.
+    pub(crate) async fn settled(&self) -> Result<(), Fault> {
+        if !self.is_behind() {
+            return Ok(());
+        }
+        let space = self.space.clone();
+        // In a thread of its own, since this one waits for nothing. One sync is for all who wait at that moment.
+        let flushed = tokio::task::spawn_blocking(move || space.flush()).await;
+        let flushed =
+            flushed.unwrap_or_else(|error| Err(Error::System { problem: error.to_string() }));
+        flushed
+            .map_err(|error| Error::DurabilityUnknown { problem: error.message() })
+            .map_err(Fault::from)
+    }
+
     /// Whether something has changed that is not on disk yet.
-    fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.space.journal_stat().is_some_and(|stat| stat.drained < stat.appended)
     }
 

@@ -18,7 +18,7 @@ use crate::hosted::Hosted;
 use crate::kept::{Held, Kept, Pending};
 use crate::keyed;
 use crate::meters::Handed;
-use crate::outbox::Outbox;
+use crate::outbox::{About, Outbox};
 use crate::quotas::{InUse, Usage};
 use crate::rights::Principal;
 
@@ -44,6 +44,8 @@ pub(crate) struct Session {
     held: RefCell<VecDeque<(Instant, u64)>>,
     /// Whether it may outlive its connection, so that the last answers of each kind are kept.
     pub(crate) outlives: Cell<bool>,
+    /// Whether its answers wait for the disk in the outbox; else whoever takes them out waits.
+    pub(crate) holds_back: Cell<bool>,
     /// Where it is between two connections.
     pub(crate) place: Cell<Place>,
 }
@@ -139,6 +141,7 @@ impl Session {
             pending: Pending::default(),
             held: RefCell::default(),
             outlives: Cell::new(false),
+            holds_back: Cell::new(false),
             place: Cell::new(Place::First),
         })
     }
@@ -146,13 +149,13 @@ impl Session {
     /// Goes on over another connection: what the client has no answer to, it asks again.
     pub(crate) fn go_on(&self) {
         self.place.set(Place::Later);
-        drop(self.outbox.take());
+        self.outbox.forget();
         let waits: Vec<u64> = self.requests.borrow().keys().copied().collect();
         // What came for them meanwhile was left where it was.
         for id in waits {
             self.serve_wait(id);
         }
-        drop(self.outbox.take());
+        self.outbox.forget();
     }
 
     /// The answers among which that to a request with this key is, or will be: also to one of an earlier session of the client.
@@ -170,7 +173,9 @@ impl Session {
     ///
     /// A [`Fault`] for what is no request: nothing that follows means anything then.
     pub(crate) fn serve(&self, frame: &[u8]) -> Result<(), Fault> {
-        match Request::read(frame)? {
+        let request = Request::read(frame)?;
+        self.outbox.tells(self.told_by(&request));
+        match request {
             Request::Open { id, opened } => match self.open(&opened) {
                 Ok((space, hosted)) => {
                     let (when_full, keeper) = (hosted.space.when_full(), hosted.space.keeper());
@@ -439,6 +444,7 @@ impl Session {
         match requests.get_mut(&id) {
             Some(Open::Waits(line, purpose)) => {
                 let Some(waiter) = line.waiter.take() else { return };
+                self.outbox.tells(About::One(Rc::clone(&line.hosted)));
                 let (purpose, take) = (purpose.clone(), line.take);
                 drop(requests);
                 let pick_up = || self.pick_up(id, &purpose, waiter);
@@ -447,7 +453,8 @@ impl Session {
                     None => pick_up(),
                 }
             }
-            Some(Open::Watches { was_notified, has_more, .. }) => {
+            Some(Open::Watches { was_notified, has_more, waiting }) => {
+                self.outbox.tells(About::One(Rc::clone(&waiting.hosted)));
                 if std::mem::replace(was_notified, true) {
                     *has_more = true;
                 } else {
@@ -458,6 +465,7 @@ impl Session {
             Some(Open::Keeps(kept, _)) => {
                 let kept = Rc::clone(kept);
                 drop(requests);
+                self.outbox.tells(About::Any);
                 self.send_events(&kept);
             }
             _ => {}
@@ -507,7 +515,8 @@ impl Session {
         }
     }
 
-    fn give_up(&self, id: u64) {
+    /// Gives back what a request holds, and lets go of what it has left open.
+    pub(crate) fn give_up(&self, id: u64) {
         if let Some(kept) = self.subscription_of(id)
             && let Kept::Subscription(subscription) = &*kept
         {

@@ -39,6 +39,7 @@ impl Exchange {
     ) -> Result<Self, Fault> {
         // The answers to earlier requests are found by the number of their client, which is in the key.
         let client = key.and_then(|key| u64::try_from(key.0 >> 64).ok());
+        // Its answers are held back by whoever answers the request.
         let session = Session::new(shared, Rc::clone(principal), client);
         let frames = RefCell::new(Frames::new(FRAME_BYTES_MAX));
         let mut exchange = Self { session, frames, space: 0, last: Cell::new(ASK) };

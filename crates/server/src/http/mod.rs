@@ -53,8 +53,14 @@ pub(crate) async fn serve(
     let service = service_fn(move |request| {
         let (shared, caller, ends) = (Rc::clone(&shared), Rc::clone(&caller), ends.clone());
         async move {
+            let path = request.uri().path().to_owned();
             let mut answered = routes::answer(request, host, &shared, (&caller, ends)).await;
-            if let Err(fault) = shared.spaces.settled().await {
+            let settled = match path.split('/').skip(1).collect::<Vec<_>>()[..] {
+                ["v1", "spaces", name, ..] => shared.spaces.settled(Some(name)).await,
+                ["v1", "claims" | "transactions", ..] => shared.spaces.settled(None).await,
+                _ => Ok(()),
+            };
+            if let Err(fault) = settled {
                 answered = answer::refused(&fault);
             }
             Ok::<Response<answer::Body>, Infallible>(answered)

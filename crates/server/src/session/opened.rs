@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
-use tupelo_protocol::{Fault, Opened, SPACES_MAX, SpaceId, code};
+use tupelo_protocol::{Fault, Opened, Operation, Request, SPACES_MAX, SpaceId, Target, code};
 
-use super::Session;
+use super::{Open, Session};
 use crate::audit::Act;
 use crate::hosted::Hosted;
+use crate::kept::Kept;
+use crate::outbox::About;
 use crate::rights::Right;
 
 impl Session {
@@ -42,6 +44,9 @@ impl Session {
                 ));
             }
             spaces.push(Rc::clone(&hosted));
+            if self.holds_back.get() {
+                self.outbox.opened(&hosted);
+            }
         }
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         Ok((number, hosted))
@@ -63,6 +68,31 @@ impl Session {
         let space = self.spaces.borrow().get(number as usize).cloned();
         space
             .ok_or_else(|| Fault::protocol(format!("no space was opened with the number {number}")))
+    }
+
+    /// What the answers to a request tell of.
+    pub(super) fn told_by(&self, request: &Request<'_>) -> About {
+        match request {
+            Request::Do { operation: Operation::Transfer { .. }, .. } => About::Any,
+            Request::Do { on: Target::Space(number), .. } => {
+                self.space(*number).map_or(About::Any, About::One)
+            }
+            Request::Do { on: Target::Kept { request, .. }, .. } => {
+                match self.requests.borrow().get(request) {
+                    Some(Open::Watches { waiting, .. }) => About::One(Rc::clone(&waiting.hosted)),
+                    Some(Open::Keeps(kept, _)) => match &**kept {
+                        Kept::Claim(_, hosted, _) => About::One(Rc::clone(hosted)),
+                        _ => About::Any,
+                    },
+                    _ => About::Any,
+                }
+            }
+            Request::Open { .. }
+            | Request::Remove { .. }
+            | Request::Spaces { .. }
+            | Request::Ping { .. } => About::Nothing,
+            _ => About::Any,
+        }
     }
 
     /// A space that is named beside another one.
