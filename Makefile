@@ -68,6 +68,7 @@ bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine w
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/pool.py
 	$(BIN)/python benchmarks/queues.py
+	$(BIN)/python benchmarks/durable.py
 	$(BIN)/python benchmarks/network.py
 
 .PHONY: report
