@@ -32,6 +32,37 @@ def test_the_oldest_goes_first(space):
     assert [space.take("job", int)[1] for _ in range(5)] == [0, 1, 2, 3, 4]  # T2
 
 
+def test_of_several_shapes_the_oldest_goes_first(space):
+    space.put_all([("job", 1), ("job", "one")])
+    assert {space.take("job", ...)[1], space.take("job", ...)[1]} == {1, "one"}
+    values = ["two", 2, 2.5, "three", b"x", 3, None, "four"]
+    space.put_all(("job", value) for value in values)
+    assert space.read("job", ...) == ("job", "two")
+    assert space.take("job", ..., order="lifo") == ("job", "four")
+    with space.claim("job", ...) as claim:
+        assert claim.tuple == ("job", "two")
+    assert space.take("job", F.in_([2, 2.5])) == ("job", 2)
+    assert space.take("job", ..., where="f[0] == 'job'") == ("job", 2.5)
+    assert space.take_all("job", ..., limit=1) == [("job", "three")]
+    assert [space.take("job", ..., timeout=0)[1] for _ in range(3)] == [b"x", 3, None]  # T2
+
+
+def test_no_shape_starves_while_others_are_put(space):
+    space.put_all([("job", "old"), ("job", 0)])
+    for number in range(1, 5):
+        space.put("job", number)
+        if space.take("job", ...) == ("job", "old"):
+            return
+    pytest.fail("the oldest of all was never taken")  # T2
+
+
+def test_by_chance_goes_by_the_number_of_tuples_of_each_shape(space):
+    space.put_all(("job", number) for number in range(9))
+    space.put("job", "rare")
+    drawn = [space.read("job", ..., order="random")[1] for _ in range(600)]
+    assert 10 < drawn.count("rare") < 150  # T2
+
+
 @pytest.mark.parametrize("verb", ["take", "read", "try_take", "try_read"])
 @pytest.mark.parametrize(
     ("order", "answers"),

@@ -31,7 +31,7 @@ mod time;
 mod waiters;
 
 pub use base::abortion::Abortion;
-pub use base::error::{Error, Fullness, InPieces, Need};
+pub use base::error::{Error, Fullness, InPieces, ManyShapes, Need};
 pub use base::layout::{SHAPES_MAX, WAITERS_MAX};
 pub use base::refusable::represents;
 pub use base::terms::LeaseTerms;

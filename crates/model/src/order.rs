@@ -1,6 +1,6 @@
 //! Which of several matches an operation gets (T2).
 //!
-//! A rule can leave a choice: between shapes there is no order, and `any` means any. So the answer is a list of the
+//! A rule can leave a choice: ages compare across shapes only from the first such call on, and `any` means any. So the answer is a list of the
 //! matches that an operation may get. The model's own operations take the first of them, and a checker that watches an
 //! engine accepts each.
 
@@ -16,10 +16,10 @@ use crate::{Space, Template, Tuple};
 /// In which order matches are preferred (T2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The oldest of a shape.
+    /// The oldest.
     #[default]
     Fifo,
-    /// The youngest of a shape.
+    /// The youngest.
     Lifo,
     /// One by chance.
     Random,
@@ -37,8 +37,14 @@ impl Space {
         let oldest_first: Vec<&Stored> = self.seen(template, view).collect();
         match order {
             Order::Random | Order::Any => oldest_first,
-            Order::Fifo => first_of_each_shape(oldest_first),
-            Order::Lifo => first_of_each_shape(oldest_first.into_iter().rev().collect()),
+            Order::Fifo => {
+                let firsts = first_of_each_shape(oldest_first);
+                unpreceded(&firsts, |one, other| self.age(one).1 < self.age(other).0)
+            }
+            Order::Lifo => {
+                let firsts = first_of_each_shape(oldest_first.into_iter().rev().collect());
+                unpreceded(&firsts, |one, other| self.age(one).0 > self.age(other).1)
+            }
             Order::Max(index) => {
                 first_of_each_shape(extreme(oldest_first, index, Ordering::Greater))
             }
@@ -47,8 +53,37 @@ impl Space {
     }
 }
 
-/// The shape of a tuple: its arity and the kinds of its fields, and the class of an entry with its names. Only
-/// tuples of one shape have an order among each other.
+/// The age of the youngest tuple, whatever comes. What a transaction has put is younger, to itself (X2).
+pub(crate) const YOUNGEST: u64 = 1 << 62;
+
+impl Space {
+    /// From now on, ages compare across shapes.
+    pub(crate) fn compare_ages(&mut self) {
+        self.ages_since.get_or_insert(self.arrivals);
+    }
+
+    /// The oldest and the youngest that a tuple may be among those of other shapes. Those from before ages compared have
+    /// no order.
+    fn age(&self, stored: &Stored) -> (u64, u64) {
+        match self.ages_since {
+            Some(since) if stored.place > since || stored.ages.0 > YOUNGEST => stored.ages,
+            Some(since) => (0, since),
+            None if stored.ages.0 > YOUNGEST => stored.ages,
+            None => (0, YOUNGEST),
+        }
+    }
+}
+
+/// Those that no other precedes for sure.
+fn unpreceded<'s>(
+    firsts: &[&'s Stored],
+    precedes: impl Fn(&Stored, &Stored) -> bool,
+) -> Vec<&'s Stored> {
+    let is_first = |one: &&&'s Stored| !firsts.iter().any(|other| precedes(other, one));
+    firsts.iter().filter(is_first).copied().collect()
+}
+
+/// The shape of a tuple: its arity and the kinds of its fields, and the class of an entry with its names.
 pub(crate) fn shape(tuple: &Tuple) -> (&[u8], Vec<Kind>) {
     (tuple.class().map_or(&[], Class::encoding), tuple.iter().map(Value::kind).collect())
 }

@@ -37,6 +37,10 @@ pub struct Space {
     pub(crate) limits: Limits,
     /// How many tuples and calls there have been: the next one's place.
     pub(crate) arrivals: u64,
+    /// How many there had been when ages began to compare across shapes (T2).
+    pub(crate) ages_since: Option<u64>,
+    /// The age of tuples that come together, in an order that is open.
+    pub(crate) together: Option<u64>,
     /// How many claims there have been: the last one's fence (K1).
     pub(crate) fences: u64,
     /// The time, in milliseconds (L4). It passes when the program says so: see `time.rs`.
@@ -49,6 +53,8 @@ pub struct Stored {
     /// Identity and age in one: a smaller place is an older tuple, and no two tuples of a space ever
     /// have the same. A tuple that goes back to the space goes back to this place (T5).
     pub place: u64,
+    /// Its age among the tuples of other shapes, from the oldest that it may be to the youngest (T2).
+    pub(crate) ages: (u64, u64),
     /// The tuple.
     pub tuple: Tuple,
     /// Its lease, if it was put on terms (L1).
@@ -62,7 +68,14 @@ pub struct Stored {
 impl Stored {
     /// A tuple as it is put: no lease, and no attempts.
     pub(crate) fn new(place: u64, tuple: Tuple) -> Self {
-        Self { place, tuple, lease: None, failures: Vec::new(), readers: Vec::new() }
+        Self {
+            place,
+            ages: (place, place),
+            tuple,
+            lease: None,
+            failures: Vec::new(),
+            readers: Vec::new(),
+        }
     }
 }
 
@@ -116,7 +129,9 @@ impl Space {
     /// A tuple comes, the youngest of all.
     pub(crate) fn add(&mut self, tuple: Tuple) {
         let place = self.next_place();
-        self.arrive(Stored::new(place, tuple), Some(EventKind::Put));
+        let age = self.together.unwrap_or(place);
+        let stored = Stored { ages: (age, age), ..Stored::new(place, tuple) };
+        self.arrive(stored, Some(EventKind::Put));
     }
 
     /// The place behind all others.

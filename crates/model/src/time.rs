@@ -5,7 +5,7 @@
 use crate::claims::Fence;
 use crate::events::EventKind;
 use crate::leases::{Delayed, Lease, LeaseTicket};
-use crate::order::shape;
+use crate::order::{YOUNGEST, shape};
 use crate::space::Stored;
 use crate::transactions::TransactionTicket;
 use crate::{Space, Tuple};
@@ -115,7 +115,9 @@ impl Space {
         let ends_ms = delayed.lease_ms.map(|lease_ms| self.now_ms + lease_ms);
         let place = self.next_place();
         let lease = Some(Lease { ticket, ends_ms });
-        let stored = Stored { lease, ..Stored::new(place, delayed.tuple) };
+        // It may be noticed later, in a space of a file.
+        let ages = (place, YOUNGEST);
+        let stored = Stored { ages, lease, ..Stored::new(place, delayed.tuple) };
         self.arrive(stored, Some(EventKind::Put));
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::bounds::Refusal;
 use crate::events::EventKind;
+use crate::order::YOUNGEST;
 use crate::space::Stored;
 use crate::waiting::Want;
 use crate::{Order, Space, Template, Tuple};
@@ -94,7 +95,9 @@ impl Space {
     /// room is known at commit.
     pub fn put_inside(&mut self, ticket: TransactionTicket, tuple: Tuple) -> Result<(), Refusal> {
         Self::admit_fields(&tuple)?;
-        let stored = Stored::new(self.next_place(), tuple);
+        let place = self.next_place();
+        let age = YOUNGEST + place;
+        let stored = Stored { ages: (age, age), ..Stored::new(place, tuple) };
         self.part_mut(ticket)?.puts.push(stored);
         Ok(())
     }

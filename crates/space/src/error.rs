@@ -357,9 +357,6 @@ fn way_out(what: &str) -> &'static str {
         "spaces in one transaction" | "spaces in one commit" => {
             "use fewer spaces in one transaction, or tell them apart by a field of the tuples"
         }
-        "shapes (combinations of kinds)" => {
-            "use fewer combinations of kinds, or another space for some"
-        }
         "blocked callers in one space" => {
             "`tupelo top` shows how many wait for which shape: end some, or use another space"
         }
@@ -386,6 +383,12 @@ impl From<tupelo_engine::Error> for Error {
             Engine::LimitExceeded { what, .. } => {
                 Self::LimitExceeded { problem: error.to_string(), hint: way_out(what).into() }
             }
+            Engine::TooManyShapes(_) => Self::LimitExceeded {
+                problem: error.to_string(),
+                hint: "each combination of kinds is a shape: put fields that may be null, or of several kinds, into a list \
+                       or a map, which is one field"
+                    .into(),
+            },
             Engine::EventTooLarge { .. } => Self::LimitExceeded {
                 problem: error.to_string(),
                 hint: "subscribe with more buffer_bytes".into(),

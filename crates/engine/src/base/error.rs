@@ -3,9 +3,10 @@
 use std::fmt;
 
 use tupelo_shm::Bytes;
-use tupelo_tuple::Shape;
+use tupelo_tuple::{Class, Shape};
 
 use crate::base::abortion::Abortion;
+use crate::base::layout::EXTENT_BYTES;
 
 /// Why an operation was refused. It had no effect, unless the variant says otherwise.
 ///
@@ -45,6 +46,8 @@ pub enum Error {
         /// The maximum.
         limit: usize,
     },
+    /// The space has as many shapes (combinations of kinds) as it may (rule B2).
+    TooManyShapes(Box<ManyShapes>),
     /// One atomic step would change more than the undo log can hold.
     TransactionTooBig {
         /// Words that one step may change.
@@ -116,6 +119,8 @@ pub struct Fullness {
     pub tuples: u64,
     /// The shape that has most of them, and how many it has. `None` if there are none, or if tuples are dropped for others.
     pub fullest: Option<(Shape, u64)>,
+    /// How many shapes have tuples. 0 if tuples are dropped for others.
+    pub shapes: u32,
     /// Those that nobody can take now: claimed, dead, in a transaction, or there later. 0 if tuples are dropped for others.
     pub hidden: u64,
     /// Tuples that it may hold, if that is limited.
@@ -146,6 +151,11 @@ pub struct InPieces {
 }
 
 impl Fullness {
+    /// Whether most of the room is that of shapes with few tuples each.
+    fn is_scattered(&self) -> bool {
+        self.shapes > 1 && 2 * u64::from(self.shapes) * EXTENT_BYTES as u64 > self.used_bytes
+    }
+
     /// Whether there is room, for those who waited for it: then nothing has to go for more.
     pub(crate) fn is_for_others(&self) -> bool {
         self.waiting > 0
@@ -248,6 +258,31 @@ impl From<tupelo_shm::Error> for Error {
     }
 }
 
+/// What the shapes of a space are that has no room for another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManyShapes {
+    /// How many there may be.
+    pub limit: usize,
+    /// How many of them have one arity and class, the most.
+    pub count: usize,
+    /// That arity.
+    pub arity: usize,
+    /// That class, if they are of entries.
+    pub class: Option<&'static Class>,
+}
+
+impl fmt::Display for ManyShapes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { limit, count, arity, class } = self;
+        write!(f, "no more than {limit} shapes (combinations of kinds); {count} of them are of ")?;
+        match class {
+            Some(class) => write!(f, "entries of {}", class.name())?,
+            None => write!(f, "tuples of {arity} fields")?,
+        }
+        f.write_str(", which differ in kinds alone")
+    }
+}
+
 impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
@@ -269,6 +304,7 @@ impl fmt::Display for Error {
                 )
             }
             Self::LimitExceeded { what, limit } => write!(f, "no more than {limit} {what}"),
+            Self::TooManyShapes(many) => fmt::Display::fmt(many, f),
             Self::TransactionTooBig { limit } => {
                 write!(f, "one atomic step changes more than {limit} words")
             }
@@ -349,6 +385,15 @@ impl fmt::Display for Fullness {
         }
         if let Some((shape, of_it)) = &self.fullest {
             write!(f, "; {} % of them are {shape}", 100 * of_it / tuples.max(of_it))?;
+        }
+        if self.is_scattered() {
+            write!(
+                f,
+                "; each of {} shapes (combinations of kinds) takes {} or more: put fields that may be null into a list \
+                 or a map",
+                self.shapes,
+                Bytes(EXTENT_BYTES as u64)
+            )?;
         }
         if *hidden > 0 {
             write!(

@@ -3,7 +3,7 @@
 //! | region | what |
 //! |---|---|
 //! | head | the locks and counts of the whole space |
-//! | directory | shapes by signature |
+//! | directory | shapes by signature: tables, each twice as long as the one before |
 //! | shapes | one entry per shape: arity and kinds |
 //! | classes | a page per shape of entries: the names of their class |
 //! | partitions | what one lock protects: the tuples of a shape, their indexes, their waiters |
@@ -41,7 +41,9 @@ const LOG_EXTENTS_MAX: u32 = 2 * (LOG_ENTRIES_MAX + LOG_ENTRIES_MAX / 4) / LOG_E
 pub(crate) const LOG_ENTRIES_PER_EXTENT: u32 = EXTENT_GRANULES * 4;
 
 /// Most shapes in a space (rule B2).
-pub const SHAPES_MAX: usize = 4096;
+pub const SHAPES_MAX: usize = 65_536;
+/// Those that are kept for tuples of Tupelo's own: locks, queues, tasks.
+pub(crate) const SHAPES_KEPT: usize = 64;
 /// The same, as shapes are counted.
 pub(crate) const SHAPES_COUNT_MAX: u32 = SHAPES_MAX as u32;
 /// Most blocked callers in a space (rule B2).
@@ -114,16 +116,19 @@ pub(crate) mod head {
 
 /// Sizes of the entries of the regions.
 pub(crate) const SHAPE_BYTES: usize = 128;
-pub(crate) const DIRECTORY_ENTRIES: usize = 2 * SHAPES_MAX;
+/// Entries of the shortest table of the directory, and of the longest, as powers of two.
+pub(crate) const DIRECTORY_BITS_MIN: u32 = 10;
+pub(crate) const DIRECTORY_BITS_MAX: u32 = SHAPES_MAX.ilog2() + 1;
 pub(crate) const PARTITION_BYTES: usize = 2048;
 pub(crate) const CLASS_PAGE_BYTES: usize = PAGE;
 pub(crate) const NODE_BYTES: usize = 256;
 pub(crate) const EXTENT_ENTRY_BYTES: usize = 32;
 
 const DIRECTORY: usize = Memory::engine_base() + head::BYTES;
-/// What a new space has at once: the head, and the directory of shapes.
-pub(crate) const INITIAL_BYTES: usize = head::BYTES + DIRECTORY_ENTRIES * 4;
-const SHAPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
+const DIRECTORY_ENTRY_BYTES: usize = 4;
+/// What a new space has at once: the head, and the first table of the directory of shapes.
+pub(crate) const INITIAL_BYTES: usize = head::BYTES + directory_bytes(DIRECTORY_BITS_MIN);
+const SHAPES: usize = directory_table(DIRECTORY_BITS_MAX + 1);
 const PARTITIONS: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
 /// Shapes have one partition each.
 const PARTITIONS_MAX: usize = SHAPES_MAX;
@@ -152,10 +157,20 @@ pub(crate) const fn shape(index: u32) -> usize {
     SHAPES + index as usize * SHAPE_BYTES
 }
 
-/// Offset of entry `index` of the directory of shapes.
+/// Bytes of the table of the directory that has `1 << bits` entries.
+pub(crate) const fn directory_bytes(bits: u32) -> usize {
+    DIRECTORY_ENTRY_BYTES << bits
+}
+
+/// Where that begins: behind all shorter ones.
+pub(crate) const fn directory_table(bits: u32) -> usize {
+    DIRECTORY + directory_bytes(bits) - directory_bytes(DIRECTORY_BITS_MIN)
+}
+
+/// Offset of entry `index` of that.
 #[inline]
-pub(crate) const fn directory(index: usize) -> usize {
-    DIRECTORY + index * 4
+pub(crate) const fn directory(bits: u32, index: usize) -> usize {
+    directory_table(bits) + index * DIRECTORY_ENTRY_BYTES
 }
 
 /// Offset of the partition of shape `index`.

@@ -1,12 +1,13 @@
 //! Finding the records of one partition that match: by the best index there is, in the order asked for.
 
+use smallvec::SmallVec;
 use tupelo_shm::View;
-use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
+use tupelo_tuple::{Field, Kind, PatternRef, Test, TupleView};
 
 use crate::index::table::{self, Place};
-use crate::index::{self, Index, learn, ring};
+use crate::index::{self, Index, learn, links, ring};
 use crate::store::key::Key;
-use crate::store::partition::{FIRST, LAST, Partition};
+use crate::store::partition::{FIRST, LAST, LIVE, Partition};
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record};
 use crate::store::registry::Kinds;
 
@@ -51,13 +52,30 @@ pub(crate) struct Search<'t> {
     passes_over: u32,
 }
 
+/// A pattern that asks for one of several values.
+#[derive(Clone, Copy)]
+struct Membership<'t> {
+    field: usize,
+    test: &'t Test,
+    /// The fields that a template fixes that has one of the values there.
+    mask: u32,
+}
+
+impl Membership<'_> {
+    /// Whether it pays to look each of the values up: there is an index for that, and there are no fewer records.
+    fn has_index(&self, partition: Partition<'_>) -> bool {
+        learn::exact(partition, self.mask).is_some()
+            && self.test.members_count() <= partition.page().load(LIVE) as usize
+    }
+}
+
 /// What a search came to.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Found<'m> {
     /// The match, if there is one.
     pub(crate) hit: Option<Hit<'m>>,
-    /// Whether the search has shown that an index over its mask pays.
-    pub(crate) learn: bool,
+    /// The fields by which an index pays, if the search has shown that; else 0.
+    pub(crate) learn: u32,
 }
 
 /// A match.
@@ -72,7 +90,7 @@ pub(crate) struct Hit<'m> {
 impl<'m> Found<'m> {
     /// The record at `reference`; nothing for 0.
     #[inline(always)]
-    pub(crate) fn at(view: &View<'m>, reference: u32, learn: bool) -> Self {
+    pub(crate) fn at(view: &View<'m>, reference: u32, learn: u32) -> Self {
         let hit = || Hit { record: record::at(view, reference), place: None };
         Self { hit: (reference != 0).then(hit), learn }
     }
@@ -202,7 +220,7 @@ impl<'t> Search<'t> {
         if !self.accepts(view, record) {
             return self.first(view, partition, false);
         }
-        Found { hit: Some(Hit { record, place: Some((index, place)) }), learn: false }
+        Found { hit: Some(Hit { record, place: Some((index, place)) }), learn: 0 }
     }
 
     /// The first match in the given order, which is not a field's.
@@ -213,17 +231,67 @@ impl<'t> Search<'t> {
         Found::at(view, reference, learn)
     }
 
-    /// As [`Search::first`]: the reference, and whether an index pays. That is little, so what is found without a walk
-    /// need not come through memory either.
+    /// As [`Search::first`]: the reference, and by which fields an index pays. That is little, so what is found without a
+    /// walk need not come through memory either.
     #[inline(never)]
     fn first_of_walk(
         &self,
         view: &View<'_>,
         partition: Partition<'_>,
         backward: bool,
-    ) -> (u32, bool) {
+    ) -> (u32, u32) {
+        let Some(membership) = self.membership() else {
+            return self.first_of_walk_by(view, partition, (self.key.mask, backward));
+        };
+        if !membership.has_index(partition) {
+            return self.first_of_walk_by(view, partition, (membership.mask, backward));
+        }
+        let mut first = 0;
+        self.each_member(membership, |search| {
+            let (own, _) = search.first_of_walk_by(view, partition, (search.key.mask, backward));
+            let is_before = |own, other| links::precedes(view, own, other) != backward;
+            if own != 0 && (first == 0 || is_before(own, first)) {
+                first = own;
+            }
+        });
+        (first, 0)
+    }
+
+    /// The first pattern that asks for one of several values.
+    fn membership(&self) -> Option<Membership<'t>> {
+        if self.key.is_all {
+            return None;
+        }
+        let mut fields = self.patterns.iter().enumerate().take(u32::BITS as usize);
+        fields.find_map(|(field, pattern)| match pattern {
+            PatternRef::Test(test) if test.members_count() > 0 => {
+                Some(Membership { field, test, mask: self.key.mask | 1 << field })
+            }
+            _ => None,
+        })
+    }
+
+    /// Gives `act` a search for each of the values.
+    fn each_member(&self, membership: Membership<'t>, mut act: impl FnMut(&Search<'_>)) {
+        let mut patterns: SmallVec<[PatternRef<'t>; 8]> = SmallVec::from_slice(self.patterns);
+        for member in membership.test.members() {
+            if self.kinds.get(membership.field) == Some(&member.kind()) {
+                patterns[membership.field] = PatternRef::Actual(member);
+                let key = Key::new(&patterns, self.seed);
+                act(&Search { patterns: &patterns, key, ..*self });
+            }
+        }
+    }
+
+    /// The first match, by the best index. Notes for the fields of `mask` what that has cost.
+    fn first_of_walk_by(
+        &self,
+        view: &View<'_>,
+        partition: Partition<'_>,
+        (mask, backward): (u32, bool),
+    ) -> (u32, u32) {
         let mut walk = self.candidates(view, partition, backward);
-        let exact = walk.is_exact(self.key.mask);
+        let exact = walk.is_exact(mask);
         let mut scanned = 0;
         let reference = loop {
             match walk.next() {
@@ -234,8 +302,8 @@ impl<'t> Search<'t> {
                 None => break 0,
             }
         };
-        let learn = scanned > 0 && !exact && learn::note(partition, self.key.mask, scanned);
-        (reference, learn)
+        let learn = scanned > 0 && !exact && learn::note(partition, mask, scanned);
+        (reference, if learn { mask } else { 0 })
     }
 
     /// The match that `order` asks for.
@@ -247,7 +315,7 @@ impl<'t> Search<'t> {
         order: Order,
         random: u64,
     ) -> Found<'m> {
-        let at = |reference| Found::at(view, reference, false);
+        let at = |reference| Found::at(view, reference, 0);
         match order {
             Order::Fifo | Order::Any => self.oldest(view, partition),
             Order::Lifo => self.first(view, partition, true),
@@ -270,6 +338,48 @@ impl<'t> Search<'t> {
         let search = *self;
         self.candidates(view, partition, false)
             .filter(move |reference| search.accepts(view, record::at(view, *reference)))
+    }
+
+    /// How many matches there are, and by which fields an index pays, if that has shown it; else 0.
+    pub(crate) fn count(&self, view: &View<'_>, partition: Partition<'_>) -> (u64, u32) {
+        if self.membership().is_some() {
+            let all = self.first_matches(view, partition, |_| true, usize::MAX);
+            return (all.len() as u64, 0);
+        }
+        let mut walk = self.candidates(view, partition, false);
+        let exact = walk.is_exact(self.key.mask);
+        let (mut count, mut scanned) = (0, 0);
+        for reference in walk.by_ref() {
+            if self.accepts(view, record::at(view, reference)) {
+                count += 1;
+            } else {
+                scanned += 1;
+            }
+        }
+        let learn = scanned > 0 && !exact && learn::note(partition, self.key.mask, scanned);
+        (count, if learn { self.key.mask } else { 0 })
+    }
+
+    /// Up to `at_most` matches, oldest first.
+    pub(crate) fn first_matches(
+        &self,
+        view: &View<'_>,
+        partition: Partition<'_>,
+        is_one: impl Fn(&u32) -> bool,
+        at_most: usize,
+    ) -> Vec<u32> {
+        let of = |search: &Search<'_>| -> Vec<u32> {
+            search.matches(view, partition).filter(&is_one).take(at_most).collect()
+        };
+        let by_index = self.membership().filter(|membership| membership.has_index(partition));
+        let Some(membership) = by_index else { return of(self) };
+        let mut all = Vec::new();
+        self.each_member(membership, |search| all.append(&mut of(search)));
+        all.sort_unstable_by_key(|reference| {
+            record::header(view, *reference).load64(record::SEQUENCE)
+        });
+        all.truncate(at_most);
+        all
     }
 
     #[cold]

@@ -5,7 +5,7 @@ use tupelo_shm::{Section, Store as WordStore, View, Word};
 use crate::base::layout::Layout;
 use crate::store::partition::{FIRST, LAST, LAST_RETURNED, LIVE, NEXT_SEQUENCE, Partition};
 use crate::store::record::{self, Header, NEXT, PREVIOUS, Record, SEQUENCE, STATE};
-use crate::store::{Store, blocks, journal};
+use crate::store::{Store, blocks, journal, stamps};
 
 /// Words that linking a record changes: two neighbours, the count, its state.
 pub(crate) const LINK_WORDS: usize = 4;
@@ -177,12 +177,18 @@ fn neighbour<'m>(
     }
 }
 
-/// Gives a record its place in the order of puts.
+/// Gives a record its place in the order of puts, which is at the moment `due_ns` if that is given.
 #[inline(always)]
-pub(crate) fn number<'m>(partition: Partition<'m>, record: Record<'m>) {
-    let sequence = partition.page().load64(NEXT_SEQUENCE);
+pub(crate) fn number<'m>(
+    view: &View<'m>,
+    partition: Partition<'m>,
+    record: Record<'m>,
+    due_ns: Option<u64>,
+) {
+    let next = partition.page().load64(NEXT_SEQUENCE);
     // Not undone by itself (`step::count_anew`): a number that was skipped does no harm.
-    partition.page().init64(NEXT_SEQUENCE, sequence + 1);
+    partition.page().init64(NEXT_SEQUENCE, next + 1);
+    let sequence = if stamps::have_begun(view) { stamps::next(partition, due_ns) } else { next };
     record.header.init64(record::SEQUENCE, sequence);
 }
 
@@ -193,8 +199,9 @@ pub(crate) fn number_any<'m>(
     view: &View<'m>,
     partition: Partition<'m>,
     record: Record<'m>,
+    due_ns: Option<u64>,
 ) {
-    number(partition, record);
+    number(view, partition, record, due_ns);
     if store.journal.is_on() {
         record.header.init64(record::SEQUENCE, journal::give_id(journal::line(view)));
     }

@@ -10,6 +10,7 @@ use crate::base::terms::LeaseTerms;
 use crate::index::find::{Order, Purpose, precedes};
 use crate::journal;
 use crate::operations::at_match;
+use crate::operations::by_age::age;
 use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Look};
 use crate::operations::put;
@@ -19,8 +20,8 @@ use crate::operations::versioned_reference::{self, LargeCopy, Seen};
 use crate::recovery::full::{self, Wanted, largest_bytes};
 use crate::recovery::{provide, quota};
 use crate::store::incoming::{self, Incoming};
-use crate::store::partition::Partition;
-use crate::store::{Store, record, registry, step};
+use crate::store::partition::{self, Partition};
+use crate::store::{Store, record, registry, stamps, step};
 use crate::waiters::deliver::Delivery;
 use crate::waiters::timer_leader;
 
@@ -63,7 +64,7 @@ pub(crate) fn all_incoming<'f>(
     all.reserve(tuples.len());
     for tuple in tuples {
         let one = put::incoming(store, (*tuple).into())?;
-        let shape = registry::shape(store, &one.kinds)?;
+        let shape = registry::shape(store, &one.kinds, one.fields.first())?;
         all.push((one, shape));
     }
     Ok(())
@@ -116,10 +117,22 @@ pub(crate) fn store_all<'m>(
 
 /// As [`crate::Engine::count`] says.
 pub(crate) fn count(store: &Store, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+    let mut learned = Vec::new();
     let counted = at_one_moment(store, template, Purpose::Read, |section, targets| {
-        Ok(targets.iter().map(|target| target.count(section.view(), store.seed)).sum())
+        learned.clear();
+        let of = |target: &Target<'_>| {
+            let (count, learn) = target.count(section.view(), store.seed);
+            learned.push((partition::scope_of(target.shape), learn));
+            count
+        };
+        Ok(targets.iter().map(of).sum())
     });
-    Ok(counted?.unwrap_or(0))
+    let count = counted?.unwrap_or(0);
+    for (scope, learn) in learned {
+        // It is counted: that an index could not be had must not undo it.
+        let _ = take::learn_if(store, learn, scope);
+    }
+    Ok(count)
 }
 
 /// As [`crate::Engine::count_with_read`] says.
@@ -171,7 +184,7 @@ pub(crate) fn copies(
     limit: usize,
 ) -> Result<Vec<TupleCopy>, Error> {
     let copies = at_one_moment(store, template, Purpose::Read, |section, targets| {
-        let matches = found(section, targets, store.seed, limit);
+        let matches = found(store, section, targets, limit);
         Ok(matches.map(|found| found.copy(section)).collect())
     });
     Ok(copies?.unwrap_or_default())
@@ -287,6 +300,7 @@ pub(crate) fn at_one_moment_by<'e, P, R>(
 }
 
 /// A match, and the target that it was found in.
+#[derive(Clone, Copy)]
 pub(crate) struct Found<'t> {
     pub(crate) target: &'t Target<'t>,
     pub(crate) reference: u32,
@@ -335,17 +349,26 @@ pub(crate) fn furthest<'t>(
     best.map(|(found, _)| found)
 }
 
-/// Up to `at_most` matches, shape by shape, oldest first.
+/// Up to `at_most` matches, the oldest of all shapes. They come shape by shape, oldest first.
 pub(crate) fn found<'t>(
+    store: &Store,
     section: &Section<'_>,
     targets: &'t [Target<'t>],
-    seed: u64,
     at_most: usize,
 ) -> impl Iterator<Item = Found<'t>> {
     let mut all = Vec::new();
     for target in targets {
-        let matches = target.first_matches(section.view(), seed, at_most - all.len());
+        let matches = target.first_matches(section.view(), store.seed, at_most);
         all.extend(matches.into_iter().map(|reference| Found { target, reference }));
+    }
+    if targets.len() > 1 && at_most != usize::MAX {
+        stamps::begin(store);
+        let age = |found: &Found<'_>| age(record::at(section.view(), found.reference));
+        let mut oldest: Vec<(u64, usize)> = all.iter().map(age).zip(0..).collect();
+        oldest.sort_unstable();
+        oldest.truncate(at_most);
+        oldest.sort_unstable_by_key(|(_, place)| *place);
+        all = oldest.into_iter().map(|(_, place)| all[place]).collect();
     }
     all.into_iter()
 }

@@ -4,14 +4,15 @@ use tupelo_shm::Section;
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::base::error::Error;
-use crate::index::find::Purpose;
+use crate::index::find::{Order, Purpose};
 use crate::index::links;
 use crate::journal;
+use crate::operations::bulk::Found;
 use crate::operations::filtered::{self, Among, FilterResults, Filtered};
 use crate::operations::moment::{self, Look};
 use crate::operations::take_many::Identity;
 use crate::operations::targets::{self, Targets, TupleCopy};
-use crate::operations::{bulk, put, take};
+use crate::operations::{at_match, bulk, put, take};
 use crate::recovery::full::{self, Wanted};
 use crate::recovery::provide;
 use crate::recovery::quota::{self, Places};
@@ -39,7 +40,7 @@ pub(crate) fn put_if_absent<'f>(
     unless: &[TemplateRef<'_>],
 ) -> Result<bool, Error> {
     let incoming = put::incoming(store, tuple.into())?;
-    let shape = registry::shape(store, &incoming.kinds)?;
+    let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
     Ok(store_if_absent(store, (&incoming, shape), unless)?.is_some())
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn try_swap<'f, R, E: From<Error>>(
 ) -> Result<Option<R>, E> {
     let mut incoming = put::incoming(store, to.into())?;
     incoming.takes_room = false;
-    let shape = registry::shape(store, &incoming.kinds)?;
+    let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
     let mut accepted: Option<(Identity, R)> = None;
     loop {
         let seen = accepted.as_ref().map(|(identity, _)| *identity);
@@ -103,13 +104,8 @@ fn swap_seen(
     seen: Option<Identity>,
 ) -> Result<Swap, Error> {
     with_targets(store, (template, Purpose::Take), shape, |section, (targets, _)| {
-        let first = targets.all.iter().find_map(|target| {
-            target
-                .first_matches(section.view(), store.seed, 1)
-                .first()
-                .map(|reference| (target, *reference))
-        });
-        let Some((target, reference)) = first else { return Ok(Swap::Nothing) };
+        let first = at_match::chosen(store, section, &targets.all, Order::Fifo);
+        let Some(Found { target, reference }) = first else { return Ok(Swap::Nothing) };
         let copy = TupleCopy::new(section.view(), reference, target.kinds);
         let identity = Identity::of(section.view(), target, reference);
         let header = record::header(section.view(), reference);

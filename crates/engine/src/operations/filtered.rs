@@ -33,7 +33,7 @@ use crate::operations::{at_match, versioned_reference};
 use crate::recovery::provide;
 use crate::store::partition::{Partition, RETURNS};
 use crate::store::registry::Kinds;
-use crate::store::{Store, WHERE_ERRORS, record, space_line};
+use crate::store::{Store, WHERE_ERRORS, record, space_line, stamps};
 use crate::time::list::{self, List};
 
 /// Copies in the first batch, and in later ones, each of which has twice as many: about 20 us of copying.
@@ -359,16 +359,27 @@ fn seek<'t>(
     let mut unknown = Unknown::default();
     let (layout, seed) = (&store.layout, store.seed);
     let survey = Survey { layout, seed, room, backward, is_for_first: true };
+    let view = section.view();
+    let is_by_age = order != Order::Any && targets.all.len() > 1;
+    if is_by_age {
+        stamps::begin(store);
+    }
+    let mut firsts = Vec::new();
     for target in &targets.all {
-        let found = survey.go(section.view(), target, &mut unknown);
-        if let Some(reference) = found {
-            return Sought::Found(target, reference);
-        }
-        if !unknown.copies.is_empty() {
-            return Sought::Unknown(unknown);
+        let found = survey.go(view, target, &mut unknown);
+        firsts.extend(found.map(|reference| (target, reference)));
+        let is_enough = unknown.is_full(room) || !(is_by_age || firsts.is_empty());
+        if is_enough || !is_by_age && !unknown.copies.is_empty() {
+            break;
         }
     }
-    Sought::Nothing
+    if !unknown.copies.is_empty() {
+        return Sought::Unknown(unknown);
+    }
+    let age = |(_, reference): &(&Target<'_>, u32)| sequence_of(view, *reference);
+    let first = firsts.into_iter();
+    let first = if backward { first.max_by_key(age) } else { first.min_by_key(age) };
+    first.map_or(Sought::Nothing, |(target, reference)| Sought::Found(target, reference))
 }
 
 /// The match that `order` asks for, if all are known.

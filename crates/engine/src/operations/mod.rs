@@ -2,6 +2,7 @@
 
 pub(crate) mod at_match;
 pub(crate) mod bulk;
+pub(crate) mod by_age;
 pub(crate) mod exchange;
 pub(crate) mod filtered;
 pub(crate) mod keys;

@@ -80,7 +80,7 @@ fn put_small(
     let record = record::at(section.view(), reference);
     record::fill(record.header, shape, size);
     record::write_image(section.view(), record, tuple.fields, size);
-    number(partition, record);
+    number(section.view(), partition, record, None);
     links::link_youngest_with(store, &mut section, partition, (record, tuple.fields), [taken])?;
     // If others wait here, too, none of those who are filed has its tag.
     let is_published = waiting != 0 && waiting == subscribed;
@@ -132,7 +132,7 @@ fn ends_with(store: &Store, error: &Error) -> bool {
 #[inline(never)]
 fn put_any(store: &Store, tuple: TupleRef<'_>) -> Result<(), Error> {
     let incoming = incoming(store, tuple)?;
-    let shape = registry::shape(store, &incoming.kinds)?;
+    let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
     put_incoming(store, &incoming, shape).map(drop)
 }
 
@@ -340,7 +340,7 @@ fn publish_at_once<'m>(
     record: Record<'m>,
     incoming: &Incoming<'_>,
 ) -> Result<Delivery, Error> {
-    number_any(store, section.view(), partition, record);
+    number_any(store, section.view(), partition, record, None);
     let delivery = deliver::deliver_new(store, section, partition, record.reference, incoming)?;
     if !delivery.taken() {
         links::link_youngest(store, section, partition, record, incoming.fields)?;
@@ -413,7 +413,7 @@ pub(crate) fn publish_on_terms<'m>(
     record: Record<'m>,
     (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
 ) -> Result<Delivery, Error> {
-    number_any(store, section.view(), partition, record);
+    number_any(store, section.view(), partition, record, None);
     let extension = extension::ensure(section, &store.layout, partition, record.header)?;
     // Nobody can reach the record yet (R2).
     extension.init64(LEASE_NUMBER, terms.number);

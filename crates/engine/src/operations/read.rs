@@ -14,11 +14,12 @@ use crate::base::error::Error;
 use crate::base::visitor::visitor_once;
 use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
+use crate::operations::by_age::Limit;
 use crate::operations::filtered::{self, FilterResults, has_condition};
 use crate::operations::targets::{self, Target};
 use crate::operations::versioned_reference::{self, TRIED_BYTES_MAX};
 use crate::operations::wait::{self, Outcome};
-use crate::operations::{bulk, take};
+use crate::operations::{bulk, by_age, take};
 use crate::recovery::{enter, sweep};
 use crate::store::partition::{self, HELD, Partition};
 use crate::store::record::{self, ImageBuffer};
@@ -54,7 +55,7 @@ pub(crate) fn try_read<R, E: From<Error>>(
             return Ok(store::require_sound(store).map(|()| None)?);
         };
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, Purpose::Read);
-        return read_from(store, shape, &search, (order, Miss::Final), visitor);
+        return read_from(store, shape, &search, (order, Miss::Final, Limit::NONE), visitor);
     }
     TemplateRef::apart(template, move |template| read_multi_shape(store, template, order, visitor))
 }
@@ -74,7 +75,8 @@ pub(crate) fn read_or_wait<R, E: From<Error>>(
         match registry::find_shape(engine, &kinds) {
             Some(shape) => {
                 let search = Search::by_key(one.patterns, &kinds, key, engine.seed, Purpose::Read);
-                read_from(engine, shape, &search, (order, Miss::Preliminary), visitor)?
+                let how = (order, Miss::Preliminary, Limit::NONE);
+                read_from(engine, shape, &search, how, visitor)?
             }
             None => None,
         }
@@ -117,7 +119,7 @@ fn read_from<R, E: From<Error>>(
     store: &Store,
     shape: u32,
     search: &Search<'_>,
-    (order, miss): (Order, Miss),
+    (order, miss, limit): (Order, Miss, Limit),
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let view = store.memory.view();
@@ -129,7 +131,7 @@ fn read_from<R, E: From<Error>>(
             std::hint::spin_loop();
             continue;
         };
-        let found = search.pick(&view, partition, order, random);
+        let found = limit.admitted(search.pick(&view, partition, order, random));
         if partition::is_behind(partition) {
             // What was found may have ended, and what was not may be there.
             (store.callbacks.catch_up)(store, partition.scope())?;
@@ -141,7 +143,7 @@ fn read_from<R, E: From<Error>>(
                     sweep::recall(store)?;
                     break;
                 }
-                take::learn_if(store, found.learn, partition.scope(), search.key.mask)?;
+                take::learn_if(store, found.learn, partition.scope())?;
                 return Ok(None);
             }
             view.forgive();
@@ -161,12 +163,12 @@ fn read_from<R, E: From<Error>>(
         let tuple = buffer.copy_sized(&view, hit.record, bytes, search.kinds);
         if view.unchanged(partition.scope(), sequence) && !view.violated() {
             let result = visitor(tuple)?;
-            take::learn_if(store, found.learn, partition.scope(), search.key.mask)?;
+            take::learn_if(store, found.learn, partition.scope())?;
             return Ok(Some(result));
         }
         view.forgive();
     }
-    search.apart(move |search| read_locked(store, shape, search, (order, miss), visitor))
+    search.apart(move |search| read_locked(store, shape, search, (order, miss, limit), visitor))
 }
 
 /// Reads under the lock: after lost races, and what is too large to be copied optimistically.
@@ -176,7 +178,7 @@ fn read_locked<R, E: From<Error>>(
     store: &Store,
     shape: u32,
     search: &Search<'_>,
-    (order, miss): (Order, Miss),
+    (order, miss, limit): (Order, Miss, Limit),
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let Some(kinds) = registry::kinds_of(store, &store.memory.view(), shape) else {
@@ -187,25 +189,25 @@ fn read_locked<R, E: From<Error>>(
         let mut section = enter::enter(store, scope)?;
         let partition = Partition::of_shape(section.view(), shape);
         let random = store::random_for(store, order);
-        let mut found = search.pick(section.view(), partition, order, random);
+        let mut found = limit.admitted(search.pick(section.view(), partition, order, random));
         if found.hit.is_none() && miss == Miss::Final && partition.hides_some() {
             // Known only now, perhaps: locking has undone what a process left here that died inside.
             drop(section);
             sweep::recall(store)?;
             section = enter::enter(store, scope)?;
-            found = search.pick(section.view(), partition, order, random);
+            found = limit.admitted(search.pick(section.view(), partition, order, random));
         }
         let place = found.hit.map(|hit| (shape, hit.record.reference));
         let seen = place.map(|place| large.of(section.view(), place, &kinds));
         section.commit()?;
         drop(section);
-        take::learn_if(store, found.learn, scope, search.key.mask)?;
+        take::learn_if(store, found.learn, scope)?;
         Ok(seen)
     })?;
     copy.map(|copy| visitor(copy.view())).transpose()
 }
 
-/// Reads from the first shape that has a match; the last look is as in `take_multi_shape`.
+/// Reads from the shape that has the match that `order` asks for; the last look is as in `take_multi_shape`.
 #[cold]
 fn read_multi_shape<R, E: From<Error>>(
     store: &Store,
@@ -223,21 +225,21 @@ fn read_multi_shape<R, E: From<Error>>(
         );
     }
     let mut visit = visitor_once(visitor);
-    let is_extreme = matches!(order, Order::Max(_) | Order::Min(_));
-    if !is_extreme {
-        for target in &targets::targets(store, template, Purpose::Read).all {
-            let class = target.kinds.class();
-            let read = match target.search(store.seed) {
-                Some(search) => {
-                    let with_class = |tuple: TupleView<'_>| visit(tuple.of_class(class));
-                    read_from(store, target.shape, &search, (order, Miss::Final), with_class)?
-                }
-                None => read_from_union(store, target, order, &mut visit)?,
-            };
-            if read.is_some() {
-                return Ok(read);
+    let targets = targets::targets(store, template, Purpose::Read).all;
+    let read = by_age::in_turn(store, &targets, order, |target, limit| {
+        let class = target.kinds.class();
+        match target.search(store.seed) {
+            Some(search) => {
+                let with_class = |tuple: TupleView<'_>| visit(tuple.of_class(class));
+                // A miss is final below.
+                let how = (order, Miss::Preliminary, limit);
+                read_from(store, target.shape, &search, how, with_class)
             }
+            None => read_from_union(store, target, (order, limit), &mut visit),
         }
+    })?;
+    if read.is_some() {
+        return Ok(read);
     }
     bulk::read_chosen(store, template, order, visit)
 }
@@ -246,19 +248,20 @@ fn read_multi_shape<R, E: From<Error>>(
 fn read_from_union<R, E: From<Error>>(
     store: &Store,
     target: &Target<'_>,
-    order: Order,
+    (order, limit): (Order, Limit),
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let scope = partition::scope_of(target.shape);
     let copy = versioned_reference::copy_match(store, |large| {
         let mut section = enter::enter(store, scope)?;
         let random = store::random_for(store, order);
-        let (reference, mask) = target.pick_noting(section.view(), order, random, store.seed);
+        let (reference, learn) = target.pick_noting(section.view(), order, random, store.seed);
         let place = (target.shape, reference);
-        let seen = (reference != 0).then(|| large.of(section.view(), place, &target.kinds));
+        let is_one = reference != 0 && limit.admits(record::header(section.view(), reference));
+        let seen = is_one.then(|| large.of(section.view(), place, &target.kinds));
         section.commit()?;
         drop(section);
-        take::learn_if(store, mask.is_some(), scope, mask.unwrap_or_default())?;
+        take::learn_if(store, learn, scope)?;
         Ok(seen)
     })?;
     copy.map(|copy| visitor(copy.view())).transpose()

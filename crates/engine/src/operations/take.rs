@@ -13,6 +13,7 @@ use crate::index::find::{Hit, Order, Purpose, Search};
 use crate::index::links;
 use crate::journal;
 use crate::operations::bulk;
+use crate::operations::by_age::{self, Limit};
 use crate::operations::filtered::{self, FilterResults, has_condition};
 use crate::operations::targets::{self, Target};
 use crate::operations::wait::{self, Outcome};
@@ -42,7 +43,7 @@ pub(crate) fn try_take<R, E: From<Error>>(
             return Ok(store::require_sound(store).map(|()| None)?);
         };
         let search = Search::by_key(one.patterns, &kinds, key, store.seed, Purpose::Take);
-        return take_from(store, shape, &search, order, visitor);
+        return take_from(store, shape, &search, (order, Limit::NONE), visitor);
     }
     TemplateRef::apart(template, move |template| take_multi_shape(store, template, order, visitor))
 }
@@ -108,29 +109,30 @@ fn take_or_wait_at<R, E: From<Error>>(
             .map(Outcome::Done);
     }
     let waiter = search.apart(move |search| wait::wait_in(engine, section, partition, search))?;
-    learn_if(engine, found.learn, partition.scope(), search.key.mask)?;
+    learn_if(engine, found.learn, partition.scope())?;
     Ok(Outcome::Waits(waiter))
 }
 
-/// Takes from one partition.
+/// Takes from one partition, what the limit admits.
 #[inline(always)]
 fn take_from<R, E: From<Error>>(
     store: &Store,
     shape: u32,
     search: &Search<'_>,
-    order: Order,
+    (order, limit): (Order, Limit),
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let (section, partition) = enter::enter_partition(store, shape)?;
     let found = search.pick(section.view(), partition, order, store::random_for(store, order));
+    let found = limit.admitted(found);
     let Some(hit) = found.hit else {
-        let somebody_holds = partition.hides_some();
+        let somebody_holds = limit.is_none() && partition.hides_some();
         section.finish().map_err(Error::from)?;
         sweep::see_to_crowd(store);
         if somebody_holds {
             return search.apart(move |search| take_recalled(store, shape, search, order, visitor));
         }
-        return Ok(learn_if(store, found.learn, partition.scope(), search.key.mask).map(|()| None)?);
+        return Ok(learn_if(store, found.learn, partition.scope()).map(|()| None)?);
     };
     take_hit(store, section, partition, search, (hit, found.learn), visitor).map(Some)
 }
@@ -142,7 +144,7 @@ fn take_hit<'m, R, E: From<Error>>(
     mut section: Section<'m>,
     partition: Partition<'m>,
     search: &Search<'_>,
-    (hit, learn): (Hit<'m>, bool),
+    (hit, learn): (Hit<'m>, u32),
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<R, E> {
     let scope = partition.scope();
@@ -155,7 +157,7 @@ fn take_hit<'m, R, E: From<Error>>(
         let kinds = (search.kinds, search.is_refusable);
         let result = take_hit_published(store, section, partition, kinds, hit, visitor);
         // It is taken: that an index could not be had must not lose it.
-        let _ = learn_if(store, learn, scope, search.key.mask);
+        let _ = learn_if(store, learn, scope);
         return result;
     }
     let mut buffer = ImageBuffer::new();
@@ -165,7 +167,7 @@ fn take_hit<'m, R, E: From<Error>>(
     section.finish().map_err(Error::from)?;
     sweep::see_to_crowd(store);
     // As above.
-    let _ = learn_if(store, learn, scope, search.key.mask);
+    let _ = learn_if(store, learn, scope);
     visitor(tuple)
 }
 
@@ -212,7 +214,7 @@ fn take_recalled<R, E: From<Error>>(
     let section = enter::enter(store, partition::scope_of(shape))?;
     let partition = Partition::of_shape(section.view(), shape);
     let found = search.pick(section.view(), partition, order, store::random(store));
-    let learn = || learn_if(store, found.learn, partition.scope(), search.key.mask);
+    let learn = || learn_if(store, found.learn, partition.scope());
     if found.reference() == 0 {
         section.finish().map_err(Error::from)?;
         return Ok(learn().map(|()| None)?);
@@ -264,9 +266,10 @@ pub(crate) fn free_journalled<'m>(
     Ok(())
 }
 
+/// Builds an index over the fields of `learn`, if there are any.
 #[inline]
-pub(crate) fn learn_if(store: &Store, learn: bool, scope: u32, mask: u32) -> Result<(), Error> {
-    if learn { learning::learn(store, scope, mask) } else { Ok(()) }
+pub(crate) fn learn_if(store: &Store, learn: u32, scope: u32) -> Result<(), Error> {
+    if learn == 0 { Ok(()) } else { learning::learn(store, scope, learn) }
 }
 
 /// Takes a record out of its partition, lets the visitor read a copy of it, and frees it; or puts it back if the visitor
@@ -328,7 +331,7 @@ pub(crate) fn visit<R, E: From<Error>>(
     result
 }
 
-/// Takes from the first shape that has a match, in the order in which the shapes came to be.
+/// Takes from the shape that has the match that `order` asks for.
 ///
 /// The shapes are looked at one after the other. That none had a match is true of no one moment, so the last look
 /// has all of them locked.
@@ -349,21 +352,19 @@ fn take_multi_shape<R, E: From<Error>>(
         );
     }
     let mut visit = visitor_once(visitor);
-    // Values compare across shapes: an int with a float.
-    let is_extreme = matches!(order, Order::Max(_) | Order::Min(_));
-    if !is_extreme {
-        for target in &targets::targets(store, template, Purpose::Take).all {
-            let class = target.kinds.class();
-            let taken = match target.search(store.seed) {
-                Some(search) => take_from(store, target.shape, &search, order, |tuple| {
-                    visit(tuple.of_class(class))
-                })?,
-                None => take_from_union(store, target, order, &mut visit)?,
-            };
-            if taken.is_some() {
-                return Ok(taken);
+    let targets = targets::targets(store, template, Purpose::Take).all;
+    let taken = by_age::in_turn(store, &targets, order, |target, limit| {
+        let class = target.kinds.class();
+        match target.search(store.seed) {
+            Some(search) => {
+                let with_class = |tuple: TupleView<'_>| visit(tuple.of_class(class));
+                take_from(store, target.shape, &search, (order, limit), with_class)
             }
+            None => take_from_union(store, target, (order, limit), &mut visit),
         }
+    })?;
+    if taken.is_some() {
+        return Ok(taken);
     }
     bulk::take_chosen(store, template, order, visit)
 }
@@ -372,24 +373,22 @@ fn take_multi_shape<R, E: From<Error>>(
 fn take_from_union<R, E: From<Error>>(
     store: &Store,
     target: &Target<'_>,
-    order: Order,
+    (order, limit): (Order, Limit),
     visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Option<R>, E> {
     let section = enter::enter(store, partition::scope_of(target.shape))?;
     let partition = Partition::of_shape(section.view(), target.shape);
     let random = store::random_for(store, order);
-    let (reference, mask) = target.pick_noting(section.view(), order, random, store.seed);
-    let taken = if reference == 0 {
+    let (reference, learn) = target.pick_noting(section.view(), order, random, store.seed);
+    let taken = if reference == 0 || !limit.admits(record::header(section.view(), reference)) {
         section.finish().map_err(Error::from)?;
         None
     } else {
         let kinds = target.kinds.as_slice();
         Some(take_held(store, section, partition, reference, kinds, visitor)?)
     };
-    if let Some(mask) = mask {
-        // It is done: that an index could not be had must not undo it.
-        let _ = learning::learn(store, partition::scope_of(target.shape), mask);
-    }
+    // It is done: that an index could not be had must not undo it.
+    let _ = learn_if(store, learn, partition::scope_of(target.shape));
     Ok(taken)
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn try_take_many<R, E: From<Error>>(
     loop {
         let seen: Vec<Identity> = accepted.iter().map(|(identity, _)| *identity).collect();
         let look = bulk::at_one_moment(store, template, Purpose::Take, |section, targets| {
-            let matches: Vec<Found<'_>> = found(section, targets, store.seed, at_most).collect();
+            let matches: Vec<Found<'_>> = found(store, section, targets, at_most).collect();
             if matches.len() < at_least {
                 return Ok(Look::TooFew);
             }

@@ -43,24 +43,29 @@ impl Target<'_> {
         self.first_matches(view, seed, usize::MAX)
     }
 
-    /// How many there are. Where each tuple of the shape is one, the partition knows.
-    pub(crate) fn count(&self, view: &View<'_>, seed: u64) -> u64 {
-        let is_each = |search: Search<'_>| search.key.mask == 0 && search.key.is_all;
-        if self.purpose == Purpose::Read && self.search(seed).is_some_and(is_each) {
-            return u64::from(Partition::of_shape(view, self.shape).page().load(LIVE));
+    /// How many there are. Where each tuple of the shape is one, the partition knows. Returns also by which fields an index
+    /// pays, if that has shown it; else 0.
+    pub(crate) fn count(&self, view: &View<'_>, seed: u64) -> (u64, u32) {
+        let partition = Partition::of_shape(view, self.shape);
+        match self.search(seed) {
+            Some(search) if self.purpose == Purpose::Read => {
+                let is_each = search.key.mask == 0 && search.key.is_all;
+                if is_each {
+                    return (u64::from(partition.page().load(LIVE)), 0);
+                }
+                search.count(view, partition)
+            }
+            _ => (self.matches(view, seed).len() as u64, 0),
         }
-        self.matches(view, seed).len() as u64
     }
 
     /// The oldest of them, `at_most` so many: no more are looked at than that takes.
     pub(crate) fn first_matches(&self, view: &View<'_>, seed: u64, at_most: usize) -> Vec<u32> {
         let partition = Partition::of_shape(view, self.shape);
         let of = |patterns: &[PatternRef<'_>]| -> Vec<u32> {
+            let is_match = |reference: &u32| self.admits(view, *reference);
             Search::new(patterns, &self.kinds, seed, self.purpose)
-                .matches(view, partition)
-                .filter(|reference| self.admits(view, *reference))
-                .take(at_most)
-                .collect()
+                .first_matches(view, partition, is_match, at_most)
         };
         if let [one] = &self.alternatives[..] {
             return of(one);
@@ -154,7 +159,7 @@ impl Target<'_> {
     ) -> Found<'m> {
         match self.search(seed) {
             Some(search) => search.pick(view, Partition::of_shape(view, self.shape), order, random),
-            None => Found::at(view, self.pick(view, order, random, seed), false),
+            None => Found::at(view, self.pick(view, order, random, seed), 0),
         }
     }
 
@@ -163,17 +168,18 @@ impl Target<'_> {
         self.pick_noting(view, order, random, seed).0
     }
 
-    /// As [`Target::pick`]. Returns also the fields of an alternative by which an index pays, if the search has shown that.
+    /// As [`Target::pick`]. Returns also the fields of an alternative by which an index pays, if the search has shown that;
+    /// else 0.
     pub(crate) fn pick_noting(
         &self,
         view: &View<'_>,
         order: Order,
         random: u64,
         seed: u64,
-    ) -> (u32, Option<u32>) {
+    ) -> (u32, u32) {
         if let Some(search) = self.search(seed) {
             let found = search.pick(view, Partition::of_shape(view, self.shape), order, random);
-            return (found.reference(), found.learn.then_some(search.key.mask));
+            return (found.reference(), found.learn);
         }
         let reference = match order {
             Order::Fifo | Order::Any => return self.first_of_alternatives(view, seed, false),
@@ -189,19 +195,14 @@ impl Target<'_> {
                 extreme(view, self.kinds.as_slice(), self.matches(view, seed), field, false)
             }
         };
-        (reference, None)
+        (reference, 0)
     }
 
     /// The oldest match of each alternative, by its index, and the oldest of those; or the youngest.
-    fn first_of_alternatives(
-        &self,
-        view: &View<'_>,
-        seed: u64,
-        backward: bool,
-    ) -> (u32, Option<u32>) {
+    fn first_of_alternatives(&self, view: &View<'_>, seed: u64, backward: bool) -> (u32, u32) {
         let partition = Partition::of_shape(view, self.shape);
         let order = if backward { Order::Lifo } else { Order::Fifo };
-        let mut mask = None;
+        let mut learn = 0;
         let firsts = self.alternatives.iter().filter_map(|patterns| {
             let search = Search::new(patterns, &self.kinds, seed, self.purpose);
             if self.filter_results.is_some() {
@@ -212,8 +213,8 @@ impl Target<'_> {
                 return search.candidates(view, partition, backward).find(is_match);
             }
             let found = search.pick(view, partition, order, 0);
-            if found.learn {
-                mask = Some(search.key.mask);
+            if found.learn != 0 {
+                learn = found.learn;
             }
             found.hit.map(|hit| hit.record.reference)
         });
@@ -221,7 +222,7 @@ impl Target<'_> {
             (record::header(view, *reference).load64(record::SEQUENCE), *reference)
         };
         let first = if backward { firsts.max_by_key(age) } else { firsts.min_by_key(age) };
-        (first.unwrap_or(0), mask)
+        (first.unwrap_or(0), learn)
     }
 
     /// Whether the record is a match.

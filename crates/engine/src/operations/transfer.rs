@@ -174,7 +174,7 @@ fn transfer_once<'a>(
     if !new.is_empty() {
         drop(sections);
         for kinds in &new {
-            registry::shape(other, kinds).map_err(in_target)?;
+            registry::shape(other, kinds, None).map_err(in_target)?;
         }
         return Ok(None);
     }
@@ -301,7 +301,7 @@ fn store_copies<'m>(
             // Its shape is not the one that was locked for it.
             return Err(store::damaged(store, "a tuple has other fields than its shape says"));
         }
-        let shape = registry::shape(store, &incoming.kinds)?;
+        let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
         step::begin(section)?;
         section.focus(partition::scope_of(shape));
         wakes.join(put::store_tuple(store, section, &incoming, shape)?.0);

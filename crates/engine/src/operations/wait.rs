@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tupelo_shm::process::{self, fork_generation};
 use tupelo_shm::{Section, Span, clock};
-use tupelo_tuple::TemplateRef;
+use tupelo_tuple::{PatternRef, TemplateRef};
 
 use crate::Engine;
 use crate::base::error::Error;
@@ -24,10 +24,10 @@ use crate::base::want::Want;
 use crate::index::find::{Order, Purpose, Search};
 use crate::index::links;
 use crate::operations::filtered::{FilterResults, has_condition};
-use crate::operations::take;
 use crate::operations::targets::{self, Targets};
 use crate::operations::wait::again::Again;
 use crate::operations::wait::filtered::OwnLook;
+use crate::operations::{at_match, take};
 use crate::recovery::{abandoned, enter, node_memory, provide, sweep};
 use crate::store::partition::{self, Partition};
 use crate::store::registry::{self, Kinds};
@@ -185,7 +185,11 @@ impl Waiter {
 
     fn register(&self, template: &TemplateRef<'_>, kinds: &Kinds) -> Result<(), Error> {
         let engine = &*self.engine;
-        let shape = registry::shape(engine, kinds)?;
+        let first = match template.patterns.first() {
+            Some(PatternRef::Actual(first)) => Some(first),
+            _ => None,
+        };
+        let shape = registry::shape(engine, kinds, first)?;
         let scope = partition::scope_of(shape);
         let search = Search::new(template.patterns, kinds, engine.seed, self.purpose());
         let learn = provide::retry(engine, || {
@@ -195,17 +199,17 @@ impl Waiter {
             section.commit()?;
             Ok(learn)
         })?;
-        take::learn_if(engine, learn, scope, search.key.mask)
+        take::learn_if(engine, learn, scope)
     }
 
-    /// Takes what there is, or links the wait node: in one section, so no put comes between. Returns whether the
-    /// search has shown that an index pays.
+    /// Takes what there is, or links the wait node: in one section, so no put comes between. Returns by which fields the
+    /// search has shown that an index pays, else 0.
     fn register_in<'m>(
         &'m self,
         section: &mut Section<'m>,
         partition: Partition<'m>,
         search: &Search<'_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<u32, Error> {
         if self.wants_tuple() {
             let found = search.pick(section.view(), partition, Order::Fifo, 0);
             if let Some(hit) = found.hit {
@@ -215,7 +219,7 @@ impl Waiter {
             }
         }
         self.file_in(section, partition, search)?;
-        Ok(false)
+        Ok(0)
     }
 
     /// Links the wait node.
@@ -277,19 +281,17 @@ impl Waiter {
     fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
         let mut section = targets::lock_with_multi_shape(engine, targets)?;
-        for target in targets.all.iter().filter(|_| self.wants_tuple()) {
-            let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
-            if reference != 0 {
-                if targets::outdated(engine, targets) {
-                    return Ok(false);
-                }
-                let partition = Partition::of_shape(section.view(), target.shape);
-                section.focus(partition.scope());
-                self.node().init(SCOPE, head::MULTI_SHAPE_SCOPE);
-                self.accept(&mut section, partition, reference)?;
-                section.commit()?;
-                return Ok(true);
+        let targets_of_match = if self.wants_tuple() { &targets.all[..] } else { &[] };
+        if let Some(found) = at_match::chosen(engine, &section, targets_of_match, Order::Fifo) {
+            if targets::outdated(engine, targets) {
+                return Ok(false);
             }
+            let partition = Partition::of_shape(section.view(), found.target.shape);
+            section.focus(partition.scope());
+            self.node().init(SCOPE, head::MULTI_SHAPE_SCOPE);
+            self.accept(&mut section, partition, found.reference)?;
+            section.commit()?;
+            return Ok(true);
         }
         chain::file_multi_shape(&mut section, self.number);
         // Pairs with the fence where a shape is published: either we see the new shape here, or whoever puts

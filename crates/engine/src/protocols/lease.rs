@@ -57,7 +57,7 @@ fn put_on_terms(
 ) -> Result<Lease, Error> {
     let numbered = numbered(store, terms);
     incoming.terms = Some(numbered);
-    let shape = registry::shape(store, &incoming.kinds)?;
+    let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
     let reference = put::put_at(store, incoming, shape)?;
     Ok(Lease { scope: partition::scope_of(shape), reference, number: numbered.number })
 }
@@ -72,7 +72,7 @@ pub(crate) fn put_if_absent_leased<'f>(
     let mut incoming = put::incoming(store, tuple.into())?;
     let numbered = numbered(store, terms);
     incoming.terms = Some(numbered);
-    let shape = registry::shape(store, &incoming.kinds)?;
+    let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
     let stored = exchange::store_if_absent(store, (&incoming, shape), unless)?;
     let scope = partition::scope_of(shape);
     Ok(stored.map(|reference| Lease { scope, reference, number: numbered.number }))
@@ -98,7 +98,8 @@ pub(crate) fn reveal<'m>(
     let mut copy = record::ImageBuffer::new();
     let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
     let before = record.header.load64(SEQUENCE);
-    queue::number_any(store, section.view(), partition, record);
+    let due_ns = visible_ms.saturating_mul(1_000_000);
+    queue::number_any(store, section.view(), partition, record, Some(due_ns));
     changes::visible(store, section, record, before);
     let put = (reference, EventKind::Put.into());
     let delivery = deliver::deliver(store, section, partition, put, &fields, kinds)?;

@@ -28,7 +28,7 @@ pub(crate) fn restore(store: &Store, kept: &Kept, tuple: TupleRef<'_>) -> Result
     if terms != LeaseTerms::default() {
         incoming.terms = Some(incoming::numbered(store, &terms));
     }
-    let shape = registry::shape(store, &incoming.kinds)?;
+    let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
     let reference = provide::retry(store, || {
         words::set_next_id(words::line(&store.memory.view()), kept.id);
         let mut section = Section::enter(&store.memory, partition::scope_of(shape))?;

@@ -74,8 +74,8 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
 }
 
 /// Free extents that are left to what serves callers who make room: tuples do not use them. So a space that the system
-/// gives no more memory can be emptied, too: by claims, queues and transactions.
-pub(crate) const RESERVE_EXTENTS: u32 = CHUNK_EXTENTS / 4;
+/// gives no more memory can be emptied, too: by claims, queues and transactions. As many as are in use, up to this.
+const RESERVE_EXTENTS: u32 = CHUNK_EXTENTS / 4;
 
 /// Takes `count` neighbouring extents. Returns the first.
 ///
@@ -165,7 +165,8 @@ fn missing_reserve(view: &View<'_>, layout: &Layout, count: u32, end: u32) -> u3
         // For the reserve's own users; or it is not only the reserve that is missing.
         return 0;
     }
-    let wanted = count.saturating_add(RESERVE_EXTENTS);
+    let used = committed.saturating_sub(free).saturating_add(count);
+    let wanted = count.saturating_add(used.min(RESERVE_EXTENTS));
     wanted.saturating_sub(free).min(layout.extents_all.saturating_sub(committed))
 }
 
@@ -249,6 +250,8 @@ pub(crate) fn mark(
     Ok(())
 }
 
+/// Extents of the smallest arena: one for tuples, and one that is left to what serves takers.
+const FIRST_EXTENTS: u32 = 2;
 /// An arena grows by at least this part of itself.
 const GROWTH: u32 = 8;
 /// But by no more than this unless it must: 128 MiB, which the shortest log can note.
@@ -313,12 +316,17 @@ fn grow_by(store: &Store, section: &mut Section<'_>, missing: u32, end: u32) -> 
     let layout = &store.layout;
     let committed = line(section.view()).load(COMMITTED);
     // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
-    // section begins again only a few times.
+    // section begins again only a few times. A small one becomes twice as large until it is a chunk.
     // Beyond the limit not by a part of itself: by a chunk, which is what a space may take ahead there.
     let is_beyond = end > layout.extents_max;
     let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
-    let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS);
-    let extents = extents.min(end.saturating_sub(committed));
+    let wanted = committed.saturating_add(missing.max(part));
+    let whole = if wanted < CHUNK_EXTENTS {
+        wanted.next_power_of_two().max(FIRST_EXTENTS)
+    } else {
+        wanted.next_multiple_of(CHUNK_EXTENTS)
+    };
+    let extents = whole.min(end).saturating_sub(committed);
     let extents = commit_extents(store, committed, extents).or_else(|error| {
         if missing == extents { Err(error) } else { commit_extents(store, committed, missing) }
     })?;
@@ -338,7 +346,10 @@ fn commit_extents(store: &Store, first: u32, count: u32) -> Result<u32, Error> {
     mapping.commit(words).map_err(full)?;
     let start = layout.arena + first as usize * EXTENT_BYTES;
     let end = start + count as usize * EXTENT_BYTES;
-    mapping.commit(start..end).map_err(|error| {
+    // Once a chunk is whole it can be a huge page, with what is in it.
+    let is_whole = first < CHUNK_EXTENTS && (first + count).is_multiple_of(CHUNK_EXTENTS);
+    let whole = if is_whole { layout.arena } else { start };
+    mapping.commit(whole..end).map_err(|error| {
         // What was had of it is of no use here, and may be all that others on the file system could have.
         let _ = mapping.release(start..end);
         full(error)

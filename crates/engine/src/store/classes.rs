@@ -4,28 +4,32 @@
 //! changed. This process reads each page once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tupelo_shm::fork_local::ForkLocal;
 use tupelo_shm::{CopyBuffer, View};
 use tupelo_tuple::{CLASS_BYTES_MAX, Class};
 
-use crate::base::layout::{self, SHAPES_MAX};
+use crate::base::layout;
 use crate::store::Store;
 use crate::store::registry::{self, Kinds};
+
+/// How many shapes of entries a process remembers the classes of.
+const READ_MAX: usize = 4096;
 
 /// What this process has read of the classes. A fork may come while another thread reads one: the child waits for
 /// nothing of that.
 pub(crate) struct Classes {
-    /// By shape, the [number](Class::number) of the class; 0 if it has not been read.
-    by_shape: Box<[AtomicU32]>,
+    /// The shape and the [number](Class::number) of its class, for shapes that were read. Each has one place, and the one
+    /// that was read last is there; 0 if there is none.
+    read: Box<[AtomicU64]>,
     names: ForkLocal<Names>,
 }
 
 impl Default for Classes {
     fn default() -> Self {
-        let by_shape = (0..SHAPES_MAX).map(|_| AtomicU32::new(0)).collect();
-        Self { by_shape, names: ForkLocal::new() }
+        let read = (0..READ_MAX).map(|_| AtomicU64::new(0)).collect();
+        Self { read, names: ForkLocal::new() }
     }
 }
 
@@ -46,9 +50,14 @@ pub(crate) fn class(
     shape: u32,
     bytes: usize,
 ) -> Option<&'static Class> {
-    let place = store.classes.by_shape.get(shape as usize)?;
+    let place = &store.classes.read[shape as usize % READ_MAX];
     // Acquire pairs with the Release below: the class has its number before that is noted.
-    if let Some(class) = Class::with_number(place.load(Ordering::Acquire)) {
+    let noted = place.load(Ordering::Acquire);
+    #[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
+    let (noted_shape, number) = ((noted >> 32) as u32, noted as u32);
+    if noted_shape == shape
+        && let Some(class) = Class::with_number(number)
+    {
         return Some(class);
     }
     if bytes > CLASS_BYTES_MAX {
@@ -60,7 +69,7 @@ pub(crate) fn class(
         view.violate();
         return None;
     };
-    place.store(class.number(), Ordering::Release);
+    place.store(u64::from(shape) << 32 | u64::from(class.number()), Ordering::Release);
     Some(class)
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Full
         space: store.name.clone(),
         tuples,
         fullest: fullest(store),
+        shapes: shapes(store),
         hidden: visible(store).map_or(0, |visible| tuples.saturating_sub(visible)),
         tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
         used_bytes: u64::from(used) * EXTENT_BYTES as u64,
@@ -70,6 +71,16 @@ pub(crate) fn visible(store: &Store) -> Option<u64> {
     let view = store.memory.view();
     let live = |shape| u64::from(Partition::of_shape(&view, shape).page().load(LIVE));
     (!drops_oldest(store)).then(|| (0..registry::count(&view)).map(live).sum())
+}
+
+/// How many shapes have tuples in the lists. In a space that drops its oldest tuples nobody looks, either.
+fn shapes(store: &Store) -> u32 {
+    if drops_oldest(store) {
+        return 0;
+    }
+    let view = store.memory.view();
+    let has_some = |shape: &u32| Partition::of_shape(&view, *shape).page().load(LIVE) > 0;
+    u32::try_from((0..registry::count(&view)).filter(has_some).count()).unwrap_or(u32::MAX)
 }
 
 /// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks, either.

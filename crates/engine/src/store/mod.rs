@@ -25,6 +25,7 @@ pub(crate) mod partition;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod sparse;
+pub(crate) mod stamps;
 pub(crate) mod step;
 
 use std::ops::Deref;

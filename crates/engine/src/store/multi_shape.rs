@@ -43,6 +43,9 @@ pub(crate) const MULTI_SHAPE_CHANGES: usize = 40;
 
 pub(crate) const MULTI_SHAPE_TOUCHED: usize = 48;
 
+/// Whether puts are stamped ([`crate::store::stamps`]). Set once, and for good.
+pub(crate) const STAMPS: usize = 60;
+
 pub(crate) fn multi_shape_line<'m>(view: &View<'m>) -> MultiShapeLine<'m> {
     view.span(head::MULTI_SHAPE)
 }

@@ -11,6 +11,7 @@
 //! | 384 | what templates asked for without finding an index |
 //! | 640 | the indexes |
 //! | 1664 | extents with room beyond the limit, per size class; a spare block there |
+//! | 1784 | the last stamp |
 
 use tupelo_shm::{GRANULE, Span, View};
 
@@ -53,8 +54,8 @@ pub(crate) const LAST: usize = 132;
 pub(crate) const LIVE: usize = 136;
 /// The record that came back to its place last: the next one to do so often belongs behind it. A hint: not undone.
 pub(crate) const LAST_RETURNED: usize = 140;
-/// The sequence number of the next put (two words): grows, except that who begins anew counts anew ([`crate::store::step::count_anew`]);
-/// a number may be skipped.
+/// The number of the next put (two words), which is its sequence number unless puts are stamped. Grows, except that who
+/// begins anew counts anew ([`crate::store::step::count_anew`]); a number may be skipped.
 pub(crate) const NEXT_SEQUENCE: usize = 144;
 /// Tuples taken so far (two words). Statistics: undone in steps of many ([`crate::store::step::count_anew`]).
 pub(crate) const TAKES: usize = 152;
@@ -101,10 +102,13 @@ pub(crate) const PARTIAL_BEYOND: usize = INDEXES + INDEXES_MAX * INDEX_BYTES;
 /// A spare block of those for an extension, 0 if there is none.
 pub(crate) const SPARE_BEYOND: usize = PARTIAL_BEYOND + 4 * SIZES_COUNT;
 
+/// The last sequence number that was a moment (two words; [`crate::store::stamps`]). Not undone.
+pub(crate) const LAST_STAMP: usize = 1784;
+
 const _: () = assert!(PARTIAL + 4 * SIZES_COUNT <= SPARES);
 const _: () = assert!(SPARES + 4 * SPARES_COUNT <= WAITER_MASKS);
 const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
-const _: () = assert!(SPARE_BEYOND + 4 <= PARTITION_BYTES);
+const _: () = assert!(SPARE_BEYOND + 4 <= LAST_STAMP && LAST_STAMP + 8 <= PARTITION_BYTES);
 
 /// A partition, as a window on its page.
 #[derive(Clone, Copy)]
@@ -165,7 +169,7 @@ pub(crate) fn shape_of(scope: u32) -> u32 {
 
 /// The scope of the lock of shape `shape`'s partition.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "partitions lie in the first 100 MiB")]
+#[expect(clippy::cast_possible_truncation, reason = "partitions lie in the first GiB")]
 pub(crate) const fn scope_of(shape: u32) -> u32 {
     (layout::partition(shape) / GRANULE) as u32
 }

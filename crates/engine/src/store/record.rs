@@ -6,7 +6,7 @@
 //! | 4 | link of the free list ([`crate::store::blocks`]); nothing else |
 //! | 8 | bytes of the image |
 //! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 24: an open transaction has read it; bit 31: the image is wide |
-//! | 16 | sequence number: the order of puts (two words) |
+//! | 16 | sequence number: the order of puts (two words; [`crate::store::stamps`]) |
 //! | 24 | block with what few records have ([`crate::store::extension`]), 0 if none |
 //! | 28 | who holds it: wait node, or participant + 1 |
 //! | 32, 36 | previous and next in the order of puts |

@@ -3,17 +3,22 @@
 //! A template in which every field has one kind selects one shape, found by its signature. Any other
 //! template selects every shape that fits. Shapes are only ever added: an entry is filled, then published
 //! by one store into the directory, so finding needs no lock. A shape of entries has their class, too.
+//!
+//! The directory is a hash table that is at most half full. A longer one is filled beside it, and then published by one
+//! store, too. Whoever looks into the shorter one meanwhile finds all that was there when it began.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View, headroom};
 use tupelo_tuple::few::{self, Ask};
 use tupelo_tuple::image::ARITY_MAX;
 use tupelo_tuple::{Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, hash};
 
-use crate::base::error::Error;
+use crate::base::error::{Error, ManyShapes};
 use crate::base::layout::{
-    self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
+    self, DIRECTORY_BITS_MAX, DIRECTORY_BITS_MIN, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_KEPT,
+    SHAPES_MAX, head,
 };
 use crate::base::refusable;
 use crate::store::key::{Key, Tagger};
@@ -30,6 +35,10 @@ const _: () = assert!(KINDS + ARITY_MAX <= SHAPE_BYTES);
 
 /// The number of shapes, in the registry's line.
 const COUNT: usize = 0;
+/// The directory is the table with as many entries, as a power of two. 0: the shortest.
+const BITS: usize = 4;
+/// How the first field of tuples begins that are Tupelo's own.
+const OWN: &str = "tupelo.";
 
 /// The kinds of a shape's fields, and the class if it is of entries.
 #[derive(Clone, Copy)]
@@ -37,6 +46,10 @@ pub(crate) struct Kinds {
     each: [Kind; ARITY_MAX],
     all: Summary,
 }
+
+/// How many kinds there are.
+const KINDS_COUNT: u64 = Kind::ALL.len() as u64;
+const _: () = assert!(2 * KINDS_COUNT.pow(12) < 1 << (64 - ShapeCache::NUMBER_BITS));
 
 /// Marks the packed kinds of entries, so that they are never those of plain tuples.
 const OF_CLASS: u64 = 1 << 63;
@@ -57,12 +70,13 @@ struct Summary {
 }
 
 impl Summary {
-    const NONE: Self = Self { len: 0, packed: 0, set: 0, class: 0 };
+    const NONE: Self = Self { len: 0, packed: 1, set: 0, class: 0 };
 
-    /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
+    /// Arity and kinds in 48 bits, for up to 12 fields: distinct for distinct shapes. They are the digits of a number
+    /// that begins with 1.
     #[inline(always)]
     fn packed(&self) -> Option<u64> {
-        (self.len <= 12).then_some((self.len as u64) << 48 | self.packed)
+        (self.len <= 12).then_some(self.packed)
     }
 
     /// These are kinds of entries of `class`, if there is one.
@@ -79,7 +93,7 @@ impl Summary {
     #[inline(always)]
     fn add(&mut self, kind: Kind) {
         self.len += 1;
-        self.packed = self.packed << 4 | kind as u64;
+        self.packed = self.packed.wrapping_mul(KINDS_COUNT).wrapping_add(kind as u64);
         self.set |= 1 << kind as u32;
     }
 }
@@ -226,7 +240,7 @@ pub(crate) struct ShapeCache([AtomicU64; Self::ENTRIES]);
 
 impl ShapeCache {
     const ENTRIES: usize = 256;
-    const NUMBER_BITS: u32 = 12;
+    const NUMBER_BITS: u32 = 16;
 
     pub(crate) const fn new() -> Self {
         Self([const { AtomicU64::new(u64::MAX) }; Self::ENTRIES])
@@ -239,7 +253,7 @@ impl ShapeCache {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "twelve bits are meant")]
+    #[expect(clippy::cast_possible_truncation, reason = "sixteen bits are meant")]
     fn find(&self, packed: u64) -> Option<u32> {
         // Relaxed: the shape was published before any process could cache it.
         let entry = self.place(packed).load(Ordering::Relaxed);
@@ -348,35 +362,37 @@ fn find_shape_in_directory(store: &Store, kinds: &Kinds) -> Option<u32> {
     Some(shape)
 }
 
-/// The number of the shape with these kinds; adds it if it is new.
+/// The number of the shape with these kinds; adds it if it is new. Tuples whose first field is `first` are to be put into
+/// it, or waited for, if that is known.
 ///
 /// # Errors
 ///
-/// [`Error::LimitExceeded`] if the space has its maximum of shapes.
+/// [`Error::TooManyShapes`] if the space has its maximum of shapes.
 #[inline]
-pub(crate) fn shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
-    match find_shape(store, kinds) {
-        Some(shape) => Ok(shape),
-        None => add_shape(store, kinds),
+pub(crate) fn shape(store: &Store, kinds: &Kinds, first: Option<&Field<'_>>) -> Result<u32, Error> {
+    if let Some(shape) = find_shape(store, kinds) {
+        return Ok(shape);
     }
+    let is_own = matches!(first, Some(Field::Str(text)) if text.starts_with(OWN));
+    add_shape(store, kinds, if is_own { SHAPES_MAX } else { SHAPES_MAX - SHAPES_KEPT })
 }
 
+/// Adds a shape, if there are fewer than `at_most`.
 #[cold]
-fn add_shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
+fn add_shape(store: &Store, kinds: &Kinds, at_most: usize) -> Result<u32, Error> {
     // Before the lock: it reads files.
     headroom::refresh();
     let section = Section::enter(&store.memory, head::REGISTRY_SCOPE)?;
     finish_last(store, section.view());
+    lengthen_directory(store, section.view())?;
     let place = match probe(store, section.view(), kinds) {
         Ok(shape) => return Ok(shape),
         Err(place) => place,
     };
     let shape = count(section.view());
-    let (Some(place), true) = (place, (shape as usize) < SHAPES_MAX) else {
-        return Err(Error::LimitExceeded {
-            what: "shapes (combinations of kinds)",
-            limit: SHAPES_MAX,
-        });
+    let (Some(place), true) = (place, (shape as usize) < at_most) else {
+        drop(section);
+        return Err(too_many(store, at_most));
     };
     commit_pages(store, layout::shape(shape), SHAPE_BYTES)?;
     commit_pages(store, layout::partition(shape), layout::PARTITION_BYTES)?;
@@ -397,6 +413,47 @@ fn add_shape(store: &Store, kinds: &Kinds) -> Result<u32, Error> {
     Partition::of_shape(view, shape).page().init(partition::SHAPE, shape);
     publish(view, place, shape);
     Ok(shape)
+}
+
+/// Says of which tuples the space has the most shapes.
+fn too_many(store: &Store, limit: usize) -> Error {
+    let view = store.memory.view();
+    let mut groups: HashMap<(usize, u32), usize> = HashMap::new();
+    for kinds in (0..count(&view)).filter_map(|shape| kinds_of(store, &view, shape)) {
+        *groups.entry((kinds.all.len, kinds.all.class)).or_default() += 1;
+    }
+    let most = groups.into_iter().max_by_key(|(group, count)| (*count, *group));
+    let ((arity, class), count) = most.unwrap_or_default();
+    let class = if class == 0 { None } else { Class::with_number(class) };
+    Error::TooManyShapes(Box::new(ManyShapes { limit, count, arity, class }))
+}
+
+/// Fills a longer table for the directory if the next shape would make it more than half full.
+fn lengthen_directory(store: &Store, view: &View<'_>) -> Result<(), Error> {
+    let (shapes, bits) = (count(view), directory_bits(view));
+    if shapes < 1 << (bits - 1) || bits == DIRECTORY_BITS_MAX {
+        return Ok(());
+    }
+    let longer = bits + 1;
+    commit_pages(store, layout::directory_table(longer), layout::directory_bytes(longer))?;
+    for shape in 0..shapes {
+        // Who died here before has entered some.
+        let place =
+            kinds_of(store, view, shape).map(|kinds| probe_table(store, view, &kinds, longer));
+        if let Some(Err(Some(place))) = place {
+            enter(view, place, shape);
+        }
+    }
+    let line: Span<'_, 64> = view.span(head::REGISTRY);
+    // Release pairs with the Acquire in `directory_bits`: the table is filled.
+    line.word(BITS).store(longer, Ordering::Release);
+    Ok(())
+}
+
+/// The table that is the directory, by the number of its entries, as a power of two.
+fn directory_bits(view: &View<'_>) -> u32 {
+    let line: Span<'_, 64> = view.span(head::REGISTRY);
+    line.word(BITS).load(Ordering::Acquire).clamp(DIRECTORY_BITS_MIN, DIRECTORY_BITS_MAX)
 }
 
 fn commit_pages(store: &Store, offset: usize, bytes: usize) -> Result<(), Error> {
@@ -422,15 +479,24 @@ pub(crate) fn fitting_shapes(
     (0..count(view)).filter(fits).collect()
 }
 
-/// Looks `kinds` up in the directory: the shape, or else the free place where it belongs, if any.
+/// Looks `kinds` up in the directory: the shape, or else the offset of the free place where it belongs, if any.
 fn probe(store: &Store, view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
-    let signature = kinds.signature();
-    #[expect(clippy::cast_possible_truncation, reason = "the low bits are enough for 8192 places")]
-    let start = signature as usize % DIRECTORY_ENTRIES;
-    for step in 0..DIRECTORY_ENTRIES {
-        let place = (start + step) % DIRECTORY_ENTRIES;
-        let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
-        let number = pair.word(4 * (place & 1)).load(Ordering::Acquire);
+    probe_table(store, view, kinds, directory_bits(view))
+}
+
+/// As [`probe`], in the table that has `1 << bits` entries.
+fn probe_table(
+    store: &Store,
+    view: &View<'_>,
+    kinds: &Kinds,
+    bits: u32,
+) -> Result<u32, Option<usize>> {
+    let (signature, entries) = (kinds.signature(), 1 << bits);
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are enough")]
+    let start = signature as usize % entries;
+    for step in 0..entries {
+        let place = layout::directory(bits, (start + step) % entries);
+        let number = directory_word(view, place).load(Ordering::Acquire);
         if number == 0 {
             return Err(Some(place));
         }
@@ -472,17 +538,22 @@ fn publish(view: &View<'_>, place: usize, shape: u32) {
 }
 
 fn enter(view: &View<'_>, place: usize, shape: u32) {
-    let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
-    pair.word(4 * (place & 1)).store(shape + 1, Ordering::Release);
+    directory_word(view, place).store(shape + 1, Ordering::Release);
+}
+
+/// The entry of the directory at offset `place`.
+fn directory_word<'m>(view: &View<'m>, place: usize) -> &'m AtomicU32 {
+    let pair: Span<'m, 8> = view.span(place & !7);
+    pair.word(place & 7)
 }
 
 /// How many shapes the directory has.
 pub(crate) fn listed(view: &View<'_>) -> u32 {
-    let is_taken = |place: &usize| {
-        let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
-        pair.load(4 * (place & 1)) != 0
+    let bits = directory_bits(view);
+    let is_taken = |index: &usize| {
+        directory_word(view, layout::directory(bits, *index)).load(Ordering::Acquire) != 0
     };
-    u32::try_from((0..DIRECTORY_ENTRIES).filter(is_taken).count()).unwrap_or(u32::MAX)
+    u32::try_from((0..1 << bits).filter(is_taken).count()).unwrap_or(u32::MAX)
 }
 
 /// Every pair of an alternative and a shape that it can match, each shape in the order of its birth.
@@ -498,3 +569,6 @@ pub(crate) fn fitting<'t>(
     });
     pairs.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::support::{any, count, engine_for, job};
+use crate::support::{LONG, any, any_job, count, engine, engine_for, job, try_claim};
 use tupelo_engine::{Engine, Error, Order};
 use tupelo_tuple::{Field, Kind, TemplateRef, TupleView};
 
@@ -72,4 +72,22 @@ fn puts_of_several_shapes_at_once_do_not_exceed_the_limit_b1() {
         }
     });
     assert_eq!(engine.stat().unwrap().tuples, 99);
+}
+
+#[test]
+fn a_space_of_few_tuples_takes_little_memory_b1() {
+    let engine = engine(1 << 20);
+    engine.put(&job(1)).unwrap();
+    let extents = |engine: &Engine| {
+        let report = engine.check().unwrap();
+        report.extents_owned + report.extents_free
+    };
+    assert_eq!(extents(&engine), 2, "one for the tuple, and one for who takes it");
+    let (_claim, _) = try_claim(&engine, &any_job(), &LONG).unwrap();
+    assert!(extents(&engine) <= 4);
+    let bytes = vec![7; 20_000];
+    while extents(&engine) < 16 {
+        engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    }
+    assert_eq!(extents(&engine), 16, "it becomes twice as large each time");
 }

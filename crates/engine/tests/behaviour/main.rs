@@ -1,6 +1,7 @@
 //! What the engine does for several threads and processes: one program, so that the engine is linked once.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod by_age;
 #[cfg(target_os = "linux")]
 mod come_and_go;
 mod conditions;
@@ -10,6 +11,7 @@ mod given_up;
 mod handed;
 mod large_reads;
 mod limited;
+mod membership;
 mod notifiers;
 mod refusable;
 mod scan;

@@ -2,6 +2,9 @@
 //! which this program runs on journalled spaces; with the feature `checked`, only those of one thread.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
+#[cfg(not(feature = "checked"))]
+#[path = "../behaviour/by_age.rs"]
+mod by_age;
 #[path = "../one_thread/claims.rs"]
 mod claims;
 #[cfg(not(feature = "checked"))]

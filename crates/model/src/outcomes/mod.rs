@@ -53,6 +53,44 @@ impl State {
     /// Every allowed outcome of an operation in the space `at`. None at all means that the operation makes
     /// no sense now, such as the return of a call that was not served.
     pub fn outcomes(&self, at: Place, operation: &Operation) -> Vec<Outcome> {
+        let mut state = self.clone();
+        state.compare_ages(at, operation);
+        state.outcomes_by_age(at, operation)
+    }
+
+    /// From an operation on that may get tuples of several shapes by their age, ages compare across shapes.
+    fn compare_ages(&mut self, at: Place, operation: &Operation) {
+        use Operation as O;
+        let (template, order) = match operation {
+            O::Inside { operation, .. } => return self.compare_ages(at, operation),
+            O::TryTake { template, order }
+            | O::TryRead { template, order }
+            | O::TakeNoWait { template, order }
+            | O::ReadNoWait { template, order }
+            | O::Claim { template, order, .. } => (template, *order),
+            O::TrySwap { template, .. }
+            | O::Start { template, .. }
+            | O::Search { template, .. } => (template, Order::Fifo),
+            _ => return,
+        };
+        if !matches!(order, Order::Fifo | Order::Lifo) {
+            return;
+        }
+        let places = [at, at.opposite()];
+        let reached =
+            if matches!(operation, O::Search { .. }) { &places[..] } else { &places[..1] };
+        for at in reached {
+            let space = self.space(*at);
+            let mut shapes = space.found(template).map(|stored| shape(&stored.tuple));
+            let first = shapes.next();
+            if shapes.any(|other| Some(&other) != first.as_ref()) {
+                drop(shapes);
+                self.space_mut(*at).compare_ages();
+            }
+        }
+    }
+
+    fn outcomes_by_age(&self, at: Place, operation: &Operation) -> Vec<Outcome> {
         match operation {
             Operation::TryTake { template, order } => {
                 let choices = self.choices(at, template, *order, View::TAKE);
@@ -289,12 +327,14 @@ impl State {
         let count = tuples.len() as u64;
         let outcome = |arrived: Space| {
             let mut after = self.clone();
-            *after.space_mut(from.opposite()) = arrived;
+            *after.space_mut(from.opposite()) = Space { together: None, ..arrived };
             for place in shapes.iter().flatten().filter(|_| moves) {
                 after.space_mut(from).take_at(*place);
             }
             (Answer::Count(count), after)
         };
+        let mut target = target.clone();
+        target.together = Some(target.arrivals + 1);
         target.after_arrivals(queues).into_iter().map(outcome).collect()
     }
 

@@ -87,8 +87,14 @@ impl Test {
     }
 
     /// How many members there are, if the test is of membership.
-    pub(crate) fn members_count(&self) -> usize {
+    pub fn members_count(&self) -> usize {
         if let Node::In(members) = &self.node { members.len() } else { 0 }
+    }
+
+    /// The members, in no order that says anything; none if the test is not of membership.
+    pub fn members(&self) -> impl Iterator<Item = Field<'_>> {
+        let members = if let Node::In(members) = &self.node { Some(members) } else { None };
+        members.into_iter().flat_map(Members::iter).map(Constant::field)
     }
 
     fn leaf(node: Node, kinds: KindSet) -> Self {

@@ -11,9 +11,10 @@ use crate::inspect::check::memory::Blocks;
 use crate::inspect::check::{Check, contradiction, require};
 use crate::store::extension::{self, Extension};
 use crate::store::journal;
-use crate::store::partition::{self, FIRST, LAST, NEXT_SEQUENCE, Partition};
+use crate::store::partition::{self, FIRST, LAST, LAST_STAMP, NEXT_SEQUENCE, Partition};
 use crate::store::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::store::registry::Kinds;
+use crate::store::stamps::STAMPED;
 use crate::store::{history, in_flight};
 use crate::time::list::{self, List};
 use crate::waiters::{self, nodes};
@@ -54,7 +55,9 @@ impl Check<'_, '_> {
                 format!("record {at} of shape {shape} does not lead back to {previous}")
             })?;
             let own = header.load64(record::SEQUENCE);
-            require(Some(own) > sequence && own < next, || {
+            let is_given =
+                own < next || own & STAMPED != 0 && own <= partition.page().load64(LAST_STAMP);
+            require(Some(own) > sequence && is_given, || {
                 format!("record {at} of shape {shape} has number {own} after {sequence:?}")
             })?;
             records.push(at);

@@ -48,7 +48,11 @@ impl Transaction {
         };
         let is_done = match done {
             // It is told before the locks are taken: by then there may be nothing any more to be committed.
-            Err(Error::LimitExceeded { .. }) if clock::is_past(self.term.end_ms) => false,
+            Err(Error::LimitExceeded { .. } | Error::TooManyShapes(_))
+                if clock::is_past(self.term.end_ms) =>
+            {
+                false
+            }
             Err(Error::NotAbsent) => {
                 self.state = State::Aborted;
                 self.release()?;

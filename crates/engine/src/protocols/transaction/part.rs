@@ -145,7 +145,7 @@ impl Part {
         let (engine, locks) = (&self.engine, &self.locks);
         let done = bulk::at_one_moment(engine, template, Purpose::Read, |section, targets| {
             let (mut copies, mut got) = (Vec::new(), Vec::new());
-            let found: Vec<Found<'_>> = bulk::found(section, targets, engine.seed, limit).collect();
+            let found: Vec<Found<'_>> = bulk::found(engine, section, targets, limit).collect();
             for found in found {
                 copies.push(found.copy(section));
                 step::begin(section)?;

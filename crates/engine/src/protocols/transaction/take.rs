@@ -139,7 +139,7 @@ impl Part {
         let Self { engine, locks, .. } = self;
         let engine: &Store = engine;
         let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
-            let found: Vec<_> = bulk::found(section, targets, engine.seed, at_most).collect();
+            let found: Vec<_> = bulk::found(engine, section, targets, at_most).collect();
             if found.len() < at_least {
                 return Vec::new();
             }

@@ -38,7 +38,7 @@ fn records(engine: &Engine) -> (u32, Vec<u32>) {
         let mut incoming =
             crate::operations::put::incoming(engine, TupleRef::from(&fields)).unwrap();
         incoming.terms = Some(crate::store::incoming::numbered(engine, &LeaseTerms::default()));
-        let shape = crate::store::registry::shape(engine, &incoming.kinds).unwrap();
+        let shape = crate::store::registry::shape(engine, &incoming.kinds, None).unwrap();
         (shape, crate::operations::put::put_incoming(engine, &incoming, shape).unwrap())
     };
     let (shapes, records): (Vec<u32>, Vec<u32>) = (0..TIMERS).map(put).unzip();

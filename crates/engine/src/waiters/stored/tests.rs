@@ -250,7 +250,7 @@ fn a_damaged_template_is_noticed_or_another_and_nothing_worse_c5() {
     )
     .unwrap();
     incoming.takes_room = false;
-    let shape = crate::store::registry::shape(&engine, &incoming.kinds).unwrap();
+    let shape = crate::store::registry::shape(&engine, &incoming.kinds, None).unwrap();
     let reference = crate::operations::put::put_incoming(&engine, &incoming, shape).unwrap();
     let mut noticed = 0;
     for _ in 0..20_000 {
