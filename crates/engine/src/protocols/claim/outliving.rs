@@ -16,6 +16,7 @@ use crate::operations::keys as noted;
 use crate::operations::targets::TupleBuffer;
 use crate::protocols::claim::settle::{end_claim, free_claimed, held_at};
 use crate::protocols::claim::{Begun, Claim, Handle, kinds_of};
+use crate::protocols::holders_gone::Gone;
 use crate::recovery::{enter, provide};
 use crate::store::extension::{self, ATTEMPTS_MAX, Extension, OUTLIVES};
 use crate::store::keys::{self, Noted, TakenAt};
@@ -54,16 +55,18 @@ pub(crate) fn is_one(view: &View<'_>, record: Record<'_>) -> bool {
     extension.is_some_and(|extension| extension.load(ATTEMPTS_MAX) == OUTLIVES)
 }
 
-/// The holder has died: the tuple stays where it is, for whoever has its key.
+/// The holder is gone: the tuple stays where it is, for whoever has its key.
 pub(super) fn leave<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, participant): (Record<'m>, u32),
+    record: Record<'m>,
+    gone: Gone,
 ) -> Result<Delivery, Error> {
+    let own = section.thread().participant();
     let extension = extension::of(section.view(), record.header);
     if let Some(extension) = extension
-        && record.header.load(HOLDER) == participant + 1
+        && gone.has(own, record.header, extension)
     {
         let until_ms = clock::moment_in(LEFT_FOR);
         let place = (record.reference, extension);

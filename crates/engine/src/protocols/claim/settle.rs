@@ -456,7 +456,7 @@ pub(crate) fn fail_claims_of(store: &Store, gone: Gone, scope: u32) -> Result<()
             let failure = with_reason.then_some(gone.failure());
             lose_one(store, lost, |section, partition, record| {
                 if outliving::is_one(section.view(), record) {
-                    return outliving::leave(store, section, partition, (record, participant));
+                    return outliving::leave(store, section, partition, record, gone);
                 }
                 let kinds = kinds_of(store, section.view(), record.header)?;
                 fail_claim(store, section, partition, record, kinds.as_slice(), failure.as_ref())
