@@ -732,6 +732,7 @@ def record_line(url: str, verb: str, particular: str) -> None:
     """
 def record_problem(problem: str) -> None:
     r"""Say on standard error what is not recorded, if this process has said nothing yet.
+    """
 def at_once(space: Space) -> Space | None:
     r"""Another object for the connection of `space`, whose calls do not wait for the disk: for a caller that waits itself. None for
     a space that is kept in no file here.
