@@ -46,7 +46,6 @@ pub(crate) struct Session {
     pub(crate) outlives: Cell<bool>,
     /// Whether its answers wait for the disk in the outbox; else whoever takes them out waits.
     pub(crate) holds_back: Cell<bool>,
-    /// Where it is between two connections.
     pub(crate) place: Cell<Place>,
 }
 
@@ -218,7 +217,6 @@ impl Session {
                 // What was refused has had no effect: sent again, it begins anew, and there may be room by then.
                 if let Some((key, known)) = answers
                     && !matches!(answer, Answer::Refused(_))
-                    // The key is that of another request.
                     && !matches!(operation, Operation::Taken { .. })
                 {
                     known.borrow_mut().note(key, answer);
@@ -389,13 +387,6 @@ impl Session {
         // It may have been served at once.
         self.serve_wait(id);
         Ok(())
-    }
-
-    /// What a take that waits will have found outlives this server, by this key.
-    pub(crate) fn set_take(&self, id: u64, request: (u128, u64)) {
-        if let Some(Open::Waits(line, _)) = self.requests.borrow_mut().get_mut(&id) {
-            line.take = Some(request);
-        }
     }
 
     /// Lets a request watch, or wait for room.
