@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 import sysconfig
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,7 +32,31 @@ def program() -> str | None:
     return str(beside) if beside.exists() else shutil.which("tupelo")
 
 
-class ServedSpace(SharedSpace):
+class AddressedSpace(SharedSpace):
+    """Spaces that are somewhere else than under their names in shared memory."""
+
+    share = 1.0
+
+    @abstractmethod
+    def _address(self, space: str) -> str:
+        """Return the URL of a space."""
+
+    def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
+        Backend.create(self, schema, spaces, size_bytes)
+        size = ROOM_BYTES + ROOM_FACTOR * size_bytes
+        for space in spaces:
+            ts.connect(self._address(space), fresh=True, size=size).close()
+
+    def drop(self) -> None:
+        for space in self.spaces:
+            ts.remove(self._address(space))
+        self.spaces = ()
+
+    def open(self, space: str) -> Any:
+        return ts.connect(self._address(space), create=False)
+
+
+class ServedSpace(AddressedSpace):
     """Spaces of a server, reached through a socket of the machine."""
 
     name = "tupelo-unix"
@@ -40,7 +65,6 @@ class ServedSpace(SharedSpace):
     how_to_install = "make build in a checkout, or pip install tupelo"
     scheme: ClassVar[str] = "unix"
     has_server = True
-    share = 1.0
     only_in = SERVED
     no_memory = "the server does not tell the bytes of a space"
 
@@ -68,20 +92,6 @@ class ServedSpace(SharedSpace):
             return False
         return True
 
-    def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
-        Backend.create(self, schema, spaces, size_bytes)
-        size = ROOM_BYTES + ROOM_FACTOR * size_bytes
-        for space in spaces:
-            ts.connect(self._address(space), size=size).close()
-
-    def drop(self) -> None:
-        for space in self.spaces:
-            ts.remove(self._address(space))
-        self.spaces = ()
-
-    def open(self, space: str) -> Any:
-        return ts.connect(self._address(space), create=False)
-
     def memory_bytes(self) -> int | None:
         return None
 
@@ -104,14 +114,13 @@ class TcpSpace(ServedSpace):
         return f"{self._place}/{space}"
 
 
-class FileSpace(SharedSpace):
+class FileSpace(AddressedSpace):
     """Durable spaces, each in a file."""
 
     name = "tupelo-file"
     title = "Tupelo, file:// (durable)"
     how = 'A file per space with `sync="group"`: a call returns when its change is on disk.'
     scheme: ClassVar[str] = "file"
-    share = 1.0
     only_in = frozenset({"settle"})
 
     def start(self, folder: Path, cpus: Sequence[int]) -> None:
@@ -120,17 +129,3 @@ class FileSpace(SharedSpace):
 
     def _address(self, space: str) -> str:
         return f"file://{self._folder / space}.tupelo"
-
-    def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
-        Backend.create(self, schema, spaces, size_bytes)
-        size = ROOM_BYTES + ROOM_FACTOR * size_bytes
-        for space in spaces:
-            ts.connect(self._address(space), fresh=True, size=size).close()
-
-    def drop(self) -> None:
-        for space in self.spaces:
-            ts.remove(self._address(space))
-        self.spaces = ()
-
-    def open(self, space: str) -> Any:
-        return ts.connect(self._address(space), create=False)
