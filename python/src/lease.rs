@@ -23,7 +23,7 @@ use crate::values;
 ///
 ///     >>> lease = space.put("host", "node-a", lease=60)
 ///     >>> lease.renew(3600)
-///     >>> 3599 < lease.expires_in <= 3600
+///     >>> 3599 < lease.expires_in_s <= 3600
 ///     True
 ///     >>> with lease.keep_alive():
 ///     ...     space.count("host", str)  # an hour of work: the tuple stays, and goes if this process dies
@@ -91,7 +91,7 @@ impl Lease {
     /// Raises:
     ///     `LeaseExpired`: it is not there any more.
     #[getter]
-    fn expires_in(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+    fn expires_in_s(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         let left = self.held.expires_in().map_err(|error| self.exception(py, error))?;
         Ok(left.map(|left| left.as_secs_f64()))
     }

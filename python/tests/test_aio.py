@@ -232,9 +232,9 @@ def test_a_tuple_is_put_on_terms_and_its_lease_is_awaited(space):
             assert await shared.put("plain") is None
             lease = await shared.put("host", "a", lease=60)
             assert isinstance(lease, aio.Lease)
-            assert 0 < lease.expires_in <= 60  # L1
+            assert 0 < lease.expires_in_s <= 60  # L1
             await lease.renew(120)
-            assert 60 < lease.expires_in <= 120  # L2
+            assert 60 < lease.expires_in_s <= 120  # L2
             async with lease.keep_alive():
                 assert repr(lease).startswith("<Lease, 1")
             await lease.cancel()
@@ -242,7 +242,7 @@ def test_a_tuple_is_put_on_terms_and_its_lease_is_awaited(space):
             with pytest.raises(ts.LeaseExpired):
                 await lease.renew()
             late = await shared.put("job", 1, after=0.01)
-            assert late.expires_in is None
+            assert late.expires_in_s is None
             assert await shared.take("job", int) == ("job", 1)  # L3
             assert await shared.put_all([("job", 2), ("job", 3)], lease=0.01) == 2
             await shared.wait_none("job", int)

@@ -29,7 +29,7 @@ def test_a_leased_tuple_disappears_and_not_before_its_time(space):
     with pytest.raises(ts.LeaseExpired):
         lease.cancel()
     with pytest.raises(ts.LeaseExpired):
-        lease.expires_in  # noqa: B018
+        lease.expires_in_s  # noqa: B018
     assert repr(lease) == "<Lease, ended>"
 
 
@@ -41,11 +41,11 @@ def test_a_plain_put_has_no_lease(space):
 def test_a_lease_says_how_long_it_is(space, seconds):
     lease = space.put("host", "a", lease=seconds)
     assert isinstance(lease, ts.Lease)
-    assert 0 < lease.expires_in <= 60
+    assert 0 < lease.expires_in_s <= 60
     lease.renew(120)
-    assert 60 < lease.expires_in <= 120  # L2
+    assert 60 < lease.expires_in_s <= 120  # L2
     lease.renew()
-    assert lease.expires_in <= 60
+    assert lease.expires_in_s <= 60
     assert space.take("host", str, timeout=0) == ("host", "a")
     with pytest.raises(ts.LeaseExpired):
         lease.renew()
@@ -69,7 +69,7 @@ def test_a_delayed_tuple_is_visible_later_and_serves_who_waits(space, eventually
         eventually(lambda: space.stat()["waiters"] == 1)
         begin = monotonic()
         lease = space.put("job", 1, after=0.05)
-        assert lease.expires_in is None
+        assert lease.expires_in_s is None
         assert repr(lease) == "<Lease for ever>"
         assert space.try_take("job", int) is None  # L3
         assert waiting.result() == ("job", 1)  # T6
@@ -125,7 +125,7 @@ def test_stat_counts_the_tuples_whose_lease_ends(space):
 
 def test_a_lease_counts_from_when_the_tuple_is_visible(space):
     lease = space.put("job", 1, after=60, lease=5)
-    assert lease.expires_in == 5  # L3
+    assert lease.expires_in_s == 5  # L3
     space.put("job", 2, after=0, lease=60)
     assert space.take("job", int, timeout=60) == ("job", 2)
 
@@ -164,7 +164,7 @@ def test_keeping_alive_renews_at_once(space):
     lease = space.put("host", "a", lease=3600)
     lease.renew(0.5)
     with lease.keep_alive():
-        assert lease.expires_in > 3000
+        assert lease.expires_in_s > 3000
 
 
 def test_keeping_alive_shortens_nothing(space):
@@ -173,7 +173,7 @@ def test_keeping_alive_shortens_nothing(space):
     with lease.keep_alive():
         with pytest.raises(ts.Timeout):
             space.wait_none("host", str, timeout=0.5)  # more than one renewal
-        assert lease.expires_in > 7000
+        assert lease.expires_in_s > 7000
 
 
 def test_a_lease_that_is_lost_while_it_is_kept_alive_says_so_at_the_end(space):
@@ -228,7 +228,7 @@ def test_who_is_stopped_for_longer_than_the_lease_is_told_at_the_end(shm, shm_ur
 
 def test_a_lease_that_never_ends_says_none_and_is_not_kept_alive_l4(space):
     lease = space.put("host", "a", after=0.001)
-    assert lease.expires_in is None
+    assert lease.expires_in_s is None
     with pytest.raises(ValueError, match="this lease never ends"), lease.keep_alive():
         pass
 
@@ -239,7 +239,7 @@ def test_a_lease_that_ends_makes_room_for_a_put_that_waits(url):
         with pytest.raises(ts.SpaceFull):
             space.put("job", 2, lease=60, timeout=0.001)
         lease = space.put("job", 3, lease=60, timeout=60)
-        assert 0 < lease.expires_in <= 60
+        assert 0 < lease.expires_in_s <= 60
         assert space.read_all(REST) == [("job", 3)]
 
 
@@ -282,7 +282,7 @@ def test_put_if_absent_with_a_lease_elects_one_leader_at_a_time(space, eventuall
 
     lease = stand(1)
     assert isinstance(lease, ts.Lease)
-    assert lease.expires_in <= 60  # L1
+    assert lease.expires_in_s <= 60  # L1
     assert stand(2) is None  # O8
     assert space.read_all("leader", int) == [("leader", 1)]
     lease.cancel()  # L2

@@ -92,7 +92,7 @@ def claims_and_leases(space: ts.Space) -> None:
         assert_type(attempts, int)
         assert_type(reasons[-1], str)
     lease = space.put("host", "a", lease=60)
-    assert_type(lease.expires_in, float | None)
+    assert_type(lease.expires_in_s, float | None)
     with lease.keep_alive():
         lease.renew(60)
 

@@ -28,13 +28,13 @@ class Lease:
         self._waiting = waiting
 
     @property
-    def expires_in(self) -> float | None:
+    def expires_in_s(self) -> float | None:
         """How long the tuple will stay, in seconds; None for ever.
 
         Raises:
             LeaseExpired: it is not there any more.
         """
-        return self._lease.expires_in
+        return self._lease.expires_in_s
 
     async def renew(self, seconds: Seconds | None = None, *, sync: Sync | None = None) -> None:
         """Let the tuple stay for so many seconds from now; by default for as long as at first.
