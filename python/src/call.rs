@@ -5,9 +5,11 @@
 //! C functions behind one trampoline. It is the only place where pointers that Python passed are trusted.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -64,6 +66,8 @@ pub(crate) struct Call<'a, 'py> {
     changes: bool,
     /// The space as this call uses it, where the call says itself when it returns.
     synced: Option<Space>,
+    /// When a look at many tuples is given up.
+    until: Cell<Option<Instant>>,
 }
 
 impl<'a, 'py> Call<'a, 'py> {
@@ -164,6 +168,15 @@ impl<'a, 'py> Call<'a, 'py> {
         template: &tupelo::Template,
         use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
+        let has_condition = template.alternatives().iter().any(|one| one.condition.is_some());
+        // The caller has no lock but the interpreter's: the long look for a match of a condition lets go of that.
+        let use_template = |refs: &[TemplateRef<'_>]| {
+            if has_condition {
+                tupelo::in_steps(self.until.get(), || use_template(refs))
+            } else {
+                use_template(refs)
+            }
+        };
         template
             .with_refs(use_template)
             .map_err(|why| errors::not_encodable(self.py, &why.to_string(), None))?
@@ -186,6 +199,14 @@ impl<'a, 'py> Call<'a, 'py> {
             }
         }
         Ok(None)
+    }
+
+    /// Has a look at many tuples given up when the time of the call is over. A call that does not wait looks at all.
+    #[inline]
+    pub(crate) fn give_up_after(&self, timeout: Option<Duration>) {
+        if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero()) {
+            self.until.set(Instant::now().checked_add(timeout));
+        }
     }
 
     /// The positional arguments, and fields by keyword, as a template that is kept.
@@ -391,6 +412,7 @@ unsafe fn borrow<'a, 'py, V: Verb>(
         has_template: V::HAS_TEMPLATE,
         changes: V::CHANGES,
         synced: None,
+        until: Cell::new(None),
     }
 }
 

@@ -76,6 +76,12 @@ fn with_met<R>(use_met: impl FnOnce(&mut Met) -> R) -> R {
     use_met(met.get_or_insert_default())
 }
 
+/// The names of the fields of a class that was met; `None` if none with this name was.
+pub(crate) fn fields_of(class: &str) -> Option<Vec<String>> {
+    let met = with_met(|met| met.by_name.get(class).cloned())?;
+    Some(met.names.fields().map(str::to_owned).collect())
+}
+
 /// The class of entries that `object` is, or is an instance of, and whether it is the class itself.
 ///
 /// # Errors

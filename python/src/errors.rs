@@ -72,7 +72,7 @@ pub(crate) fn from_space(py: Python<'_>, error: &Error, url: &str) -> PyErr {
 /// The exception class for an error; `None` for a wrong argument, which is a plain `ValueError`.
 fn class_name(error: &Error) -> Option<&'static str> {
     Some(match error {
-        Error::Timeout { .. } => "Timeout",
+        Error::Timeout { .. } | Error::OutOfTime => "Timeout",
         Error::ConnectionLost { .. } => "ConnectionLost",
         Error::Unsupported { .. } => "Unsupported",
         Error::Protocol { .. } => "ProtocolError",

@@ -6,10 +6,10 @@ use std::ops::Bound as End;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
+use pyo3::types::{PyBool, PyInt, PyString};
 
 use tupelo::image::ARITY_MAX;
-use tupelo::{Alternative, Kind, KindSet, Order, Pattern, PatternError, Template};
+use tupelo::{Alternative, FieldName, Kind, KindSet, Order, Pattern, PatternError, Template};
 
 use crate::errors;
 use crate::known;
@@ -269,33 +269,41 @@ impl FieldProxy {
         Formal { pattern: Pattern::Kinds(KindSet::of(Kind::Opaque)) }
     }
 
-    /// For `order=`: the tuple with the largest value in field number `index` first; the number counts from 0 (rule T2).
+    /// For `order=`: the tuple with the largest value in a field first (rule T2). The field is given by its number, from 0 on,
+    /// and of entries by its name, as in `F.max("priority")`.
     ///
     /// Raises:
-    ///     `TypeError`: it is no number.
+    ///     `TypeError`: it is neither a number nor a name.
     ///     `ValueError`: no tuple has so many fields.
     ///
     ///     >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
     ///     3
     ///     >>> space.take("task", int, order=F.max(1))
     ///     ('task', 9)
-    fn max(&self, index: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
-        let index = field_index(index)?;
+    fn max(&self, field: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
+        if let Some(name) = field_name(field)? {
+            return Ok(FieldOrder { order: Order::MaxOf(name), text: format!("F.max({name:?})") });
+        }
+        let index = field_index(field)?;
         Ok(FieldOrder { order: Order::Max(index), text: format!("F.max({index})") })
     }
 
-    /// For `order=`: the tuple with the smallest value in field number `index` first; the number counts from 0 (rule T2).
+    /// For `order=`: the tuple with the smallest value in a field first (rule T2). The field is given by its number, from 0 on,
+    /// and of entries by its name, as in `F.min("priority")`.
     ///
     /// Raises:
-    ///     `TypeError`: it is no number.
+    ///     `TypeError`: it is neither a number nor a name.
     ///     `ValueError`: no tuple has so many fields.
     ///
     ///     >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
     ///     3
     ///     >>> space.take("task", int, order=F.min(1))
     ///     ('task', 2)
-    fn min(&self, index: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
-        let index = field_index(index)?;
+    fn min(&self, field: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
+        if let Some(name) = field_name(field)? {
+            return Ok(FieldOrder { order: Order::MinOf(name), text: format!("F.min({name:?})") });
+        }
+        let index = field_index(field)?;
         Ok(FieldOrder { order: Order::Min(index), text: format!("F.min({index})") })
     }
 }
@@ -311,11 +319,18 @@ fn operand(object: &Bound<'_, PyAny>) -> PyResult<tupelo::Value> {
     })
 }
 
+/// The name of a field of entries, if it is a text.
+fn field_name(field: &Bound<'_, PyAny>) -> PyResult<Option<FieldName>> {
+    let Ok(name) = field.cast::<PyString>() else { return Ok(None) };
+    let name = FieldName::new(name.to_str()?);
+    name.map(Some).map_err(|why| PyValueError::new_err(why.to_string()))
+}
+
 fn field_index(index: &Bound<'_, PyAny>) -> PyResult<usize> {
     let Some(number) = whole_number(index)? else {
         let shown = values::shown(index);
         return Err(PyTypeError::new_err(format!(
-            "index is {shown}: give the number of a field, from 0 on"
+            "field is {shown}: give the number of a field, from 0 on, or the name of one of entries"
         )));
     };
     // One beyond 64 bits is a number too, of which there is no field.

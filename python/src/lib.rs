@@ -86,7 +86,7 @@ mod _native {
     use super::sent::Sent;
     #[pymodule_export]
     use super::space::{
-        Handle, at_once, flush_files, is_on_disk, is_same, plain, remove, require_sync,
+        Handle, adopt, at_once, flush_files, is_on_disk, is_same, plain, remove, require_sync,
         settle_up_to, spaces, unsettled,
     };
     #[pymodule_export]

@@ -7,6 +7,7 @@ use pyo3::types::PyString;
 use tupelo::{Form, Order, TemplateRef};
 
 use crate::call::Argument;
+use crate::entries;
 use crate::formals::{FieldOrder, template_error};
 use crate::known;
 use crate::values;
@@ -38,8 +39,11 @@ pub(crate) fn require_numbers(
         return Err(template_error(
             py,
             "entries have no field numbers, by which F.max and F.min could order them",
-            Some("ask for the best first, as in try_take(Job, priority=F > 5) or take(Job)"),
+            Some("name the field, as in take(Job, order=F.max(\"priority\"))"),
         ));
+    }
+    if let Some(name) = order.field_name() {
+        return require_name(py, name, order, template);
     }
     match order.beyond(template) {
         None => Ok(()),
@@ -51,9 +55,41 @@ pub(crate) fn require_numbers(
     }
 }
 
+/// Refuses an order by the name of a field that matches have not.
+#[cold]
+fn require_name(
+    py: Python<'_>,
+    name: &str,
+    order: Order,
+    template: &[TemplateRef<'_>],
+) -> PyResult<()> {
+    if order.unnamed(template).is_some() {
+        return Err(template_error(
+            py,
+            &format!("order= goes by the field {name:?}, and only fields of entries have names"),
+            Some("give its number, from 0 on, as in take(\"job\", int, order=F.max(1))"),
+        ));
+    }
+    for one in template {
+        let Form::Entry(named) = one.form else { continue };
+        let Some(fields) = entries::fields_of(named.class()) else { continue };
+        if !fields.iter().any(|field| field == name) {
+            let fields_shown = fields.join(", ");
+            let meant = tupelo::nearest(name, fields.iter().map(String::as_str));
+            let hint = meant.map(|meant| format!("did you mean {meant:?}?"));
+            let class = named.class();
+            let message = format!(
+                "order= goes by the field {name:?}, which {class} has not ({fields_shown})"
+            );
+            return Err(template_error(py, &message, hint.as_deref()));
+        }
+    }
+    Ok(())
+}
+
 #[cold]
 fn given(argument: &Bound<'_, PyAny>) -> PyResult<Order> {
-    const ORDERS: &str = r#""fifo", "lifo", "random", "any", F.max(i) or F.min(i)"#;
+    const ORDERS: &str = r#""fifo", "lifo", "random", "any", F.max(field) or F.min(field)"#;
     if let Ok(by_field) = argument.cast::<FieldOrder>() {
         return Ok(by_field.get().order());
     }

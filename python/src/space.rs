@@ -352,6 +352,12 @@ pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
     py.detach(|| tupelo::remove(url)).map_err(|error| errors::from_space(py, &error, url))
 }
 
+/// Take over a `shm://` space of another PID namespace, of which all processes have ended. For `connect(adopt=True)`.
+#[pyfunction]
+pub(crate) fn adopt(py: Python<'_>, url: &str) -> PyResult<()> {
+    py.detach(|| tupelo::adopt(url)).map_err(|error| errors::from_space(py, &error, url))
+}
+
 /// Bring what spaces of files have in memory alone to their files, as far as that is possible: for the end of the program.
 #[pyfunction]
 pub(crate) fn flush_files(py: Python<'_>) -> PyResult<()> {

@@ -152,6 +152,8 @@ def test_a_space_of_another_pid_namespace_is_refused_and_stays_as_it_was(shm, sh
     assert refused.startswith(
         f"TupeloError TUP-020: the space belongs to pid namespace {ours}, this process to "
     )
-    assert refused.endswith(": let the containers share one pid namespace, or use another name")
+    assert ": let the containers share one pid namespace, or use another name" in refused
+    assert "`tupelo adopt`" in refused
+    assert "fresh=True) begins anew, and keeps none" in refused
     assert own == "('job', 1)"
     assert shm.take_all(REST) == [("job", 1)]

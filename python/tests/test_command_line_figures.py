@@ -70,9 +70,9 @@ def page(*words):
 
 
 def rows(lines):
-    """Return the rows of the table in a page, by shape: the cell of each column by its head."""
+    """Return the rows of the table in a page: the cell of each column by its head."""
     cells = [re.split("   +", line.strip()) for line in lines]
-    heads = next(line for line in cells if line[0] == "SHAPE")
+    heads = next(line for line in cells if line[0] == "FIRST FIELD")
     table = cells[cells.index(heads) + 1 :]
     return {row[0]: dict(zip(heads[1:], row[1:], strict=True)) for row in table if row != [""]}
 
@@ -96,6 +96,7 @@ def jobs(known):
     return {
         "shape": ["str", "int"],
         "entry": None,
+        "names": [{"first": "job", "second": None, "count": 7, "claimed": 2, "dead": 2}],
         "count": 7,
         "waiting": 1,
         "claims": claims,
@@ -113,6 +114,7 @@ def jobs(known):
 RESULTS = {
     "shape": ["str", "float"],
     "entry": None,
+    "names": [{"first": "result", "second": None, "count": 1, "claimed": 0, "dead": 0}],
     "count": 1,
     "waiting": 2,
     "claims": [],
@@ -127,8 +129,8 @@ RESULTS = {
 }
 
 ROWS = {
-    "(str, int)": {"COUNT": "7", "WAITING": "1", "CLAIMED": "2", "LEASED": "2", "DEAD": "2"},
-    "(str, float)": {"COUNT": "1", "WAITING": "2", "CLAIMED": "0", "LEASED": "0", "DEAD": "0"},
+    '"job"': {"COUNT": "7", "WAITING": "1", "CLAIMED": "2", "LEASED": "2", "DEAD": "2"},
+    '"result"': {"COUNT": "1", "WAITING": "2", "CLAIMED": "0", "LEASED": "0", "DEAD": "0"},
 }
 """What the tables of all commands say."""
 
@@ -143,11 +145,12 @@ def without_bytes(shapes):
 
 def with_bytes(space, more):
     """Return `ROWS` with the bytes that `space` has, and more columns for each of them."""
-    taken = {f"({', '.join(one['kinds'])})": one["bytes"] for one in space.stat()["shapes"]}
+    names = {("str", "int"): '"job"', ("str", "float"): '"result"'}
+    taken = {names[tuple(one["kinds"])]: one["bytes"] for one in space.stat()["shapes"]}
     assert all(10 << 10 <= number < 1 << 20 for number in taken.values())
     return {
-        shape: {**cells, "BYTES": f"{taken[shape] >> 10} KiB", **more[shape]}
-        for shape, cells in ROWS.items()
+        name: {**cells, "BYTES": f"{taken[name] >> 10} KiB", **more[name]}
+        for name, cells in ROWS.items()
     }
 
 
@@ -157,6 +160,7 @@ def test_stat_as_json_has_the_figures_of_the_space(known):
     assert shapes == [jobs(known), RESULTS]
     pid, limit = os.getpid(), 64 << 20
     assert stat["bytes_used"] <= stat["bytes_committed"] <= limit
+    assert 0 < stat.pop("bytes_memory") < limit
     assert stat == {
         "url": known.space.url,
         "tuples": 8,
@@ -169,6 +173,10 @@ def test_stat_as_json_has_the_figures_of_the_space(known):
         "when_full": "error",
         "dropped": 0,
         "waiters": 3,
+        "blocked": [
+            {"template": '("result", 9.0)', "pids": [pid, pid]},
+            {"template": '("job", 99)', "pids": [pid]},
+        ],
         "waiting_for_room": 0,
         "where_errors": 0,
         "subscriptions": [
@@ -186,7 +194,7 @@ def test_stat_as_json_has_the_figures_of_the_space(known):
     }
 
 
-def test_the_page_of_stat_has_a_line_for_each_figure_and_a_row_for_each_shape(known):
+def test_the_page_of_stat_has_a_line_for_each_figure_and_a_row_for_each_name(known):
     lines = page("stat", known.space.url)
     head = lines[: lines.index("")]
     me = f"process {os.getpid()}"
@@ -195,6 +203,8 @@ def test_the_page_of_stat_has_a_line_for_each_figure_and_a_row_for_each_shape(kn
         "  tuples      8",
         "  when full   a put is refused",
         "  waiting     3 calls",
+        f'              2 callers wait ({me}) for ("result", 9.0)',
+        f'              {me} waits for ("job", 99)',
         f"  listening   {me}: 1 event of 2 048 waiting, 0 dropped",
         *sorted(
             (f"  claimed     one (str, int) by {me}, attempt {n}, for 30 d" for n in (1, 2)),
@@ -207,8 +217,8 @@ def test_the_page_of_stat_has_a_line_for_each_figure_and_a_row_for_each_shape(kn
         f"  processes   {os.getpid()}",
     ]
     more = {
-        "(str, int)": {"PUTS": "16", "TAKES": "3"},
-        "(str, float)": {"PUTS": "1", "TAKES": "0"},
+        '"job"': {"PUTS": "16", "TAKES": "3"},
+        '"result"': {"PUTS": "1", "TAKES": "0"},
     }
     assert rows(lines) == with_bytes(known.space, more)
 
@@ -245,7 +255,7 @@ def test_what_has_ended_is_in_no_figure(known):
     assert (found["count"], found["claims"], found["dead"], found["takes"]) == (9, [], 0, 5)
     lines = page("stat", known.space.url)
     assert not [line for line in lines if line.startswith(("  claimed ", "  dead "))]
-    assert rows(lines)["(str, int)"]["CLAIMED"] == "0"
+    assert rows(lines)['"job"']["CLAIMED"] == "0"
     (heading, *_) = page("top", known.space.url, "--count", "1")
     assert "   10 tuples   " in heading
 

@@ -73,7 +73,8 @@ def test_a_command_in_another_pid_namespace_ends_with_1_and_doctor_says_why(shm_
 
     ours = Path("/proc/self/ns/pid").stat().st_ino
     problem = rf"TUP-020: the space belongs to pid namespace {ours}, this process to \d+: let the "
-    problem += "containers share one pid namespace, or use another name"
+    problem += "containers share one pid namespace, or use another name. If all processes of the "
+    problem += "other one have ended, .* `tupelo adopt` .*adopt=True.* `tupelo rm` .*"
     stat = run_inside("stat", shm_url)
     assert (stat.returncode, stat.stdout) == (1, "")
     assert re.fullmatch(f"tupelo: {problem}\n", stat.stderr)
@@ -142,7 +143,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("how", UNUSABLE)
 def test_doctor_names_a_space_that_can_not_be_used_and_says_what_to_do_c5(shm_url, made, how):
-    (well,) = lines_about(shm_url, run("doctor").stdout)
+    (well,) = lines_about(shm_url, run("doctor", "--all").stdout)
     assert well.startswith(f"ok    space           {shm_url}: 0 tuples, ")
     spoil, problem, way_out = UNUSABLE[how]
     spoil(made)

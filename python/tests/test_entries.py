@@ -183,10 +183,31 @@ def test_entries_have_no_field_numbers_to_be_ordered_by(space):
         for verb, template in product(verbs, templates):
             with pytest.raises(ts.TemplateError, match="entries have no field numbers") as caught:
                 verb(template, order=F.max(0))
-            assert "try_take(Job, priority=F > 5) or take(Job)" in caught.value.hint
+            assert 'take(Job, order=F.max("priority"))' in caught.value.hint
     assert space.count(Job) == 2
     assert space.take("n", int, order=F.max(1)) == ("n", 2)
     assert space.take(Job, order="lifo") == Job(2, priority=5)
+
+
+def test_entries_are_ordered_by_a_field_that_each_class_has_by_name_t2_m7(space):
+    space.put_all([Job(1, priority=3), Render(2, priority=9), Job(3, priority=5), Render(4)])
+    assert space.take(Job, order=F.max("priority")) == Render(2, priority=9)
+    assert space.read(Job, order=F.min("priority")) == Render(4)
+    with space.transaction() as t:
+        t.put(Job(5, priority=7))
+        assert t.take(Job, order=F.max("priority")) == Job(5, priority=7)
+        assert t.take(Job, order=F.max("priority")) == Job(3, priority=5)
+    with space.claim(Job, order=F.max("id")) as job:
+        assert job == Render(4)
+
+
+def test_an_order_by_a_name_that_no_match_has_is_refused_t2(space):
+    with pytest.raises(ts.TemplateError, match='"prority", which Job has not') as caught:
+        space.take(Job, order=F.max("prority"), timeout=0)
+    assert "did you mean" in caught.value.hint
+    for template in [("n", int), (like("n", int) | like(Job),)]:
+        with pytest.raises(ts.TemplateError, match="only fields of entries have names"):
+            space.take(*template, order=F.min("priority"), timeout=0)
 
 
 def put_elsewhere(url, entry):

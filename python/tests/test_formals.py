@@ -167,8 +167,8 @@ def test_a_condition_has_no_truth_value(condition):
         (lambda: F.max(-1), ValueError, "field -1 does not exist: .* a field, from 0 to 63"),
         (lambda: F.min(64), ValueError, "field 64 does not exist: .* a field, from 0 to 63"),
         (lambda: F.max(2**70), ValueError, "field 9223372036854775807 does not exist"),
-        (lambda: F.max(True), TypeError, "index is True: give the number of a field"),
-        (lambda: F.max("1"), TypeError, "index is '1': give the number of a field, from 0 on"),
+        (lambda: F.max(True), TypeError, "field is True: give the number of a field"),
+        (lambda: F.max(b"1"), TypeError, "field is b'1': give the number of a field, from 0 on"),
     ],
 )
 def test_a_condition_that_makes_no_sense_is_refused_when_it_is_made(make, error, message):
@@ -194,6 +194,7 @@ def test_conditions_are_values():
     assert repr(F) == "F"
     assert repr(ts.REST) == "REST"
     assert repr(F.max(2)) == "F.max(2)"
+    assert repr(F.min("id")) == 'F.min("id")'
     for condition in (F > 3, F.glob("a*") & (F != "ab"), F.in_({1, "x"}), F == 2.5):
         assert pickle.loads(pickle.dumps(condition)) == condition
     assert pickle.loads(pickle.dumps(F)) is F
@@ -220,5 +221,5 @@ class Third:
 
 def test_an_order_takes_whatever_is_a_whole_number():
     assert repr(F.min(Third())) == "F.min(2)"
-    with pytest.raises(TypeError, match=r"index is 1\.0: give the number of a field"):
+    with pytest.raises(TypeError, match=r"field is 1\.0: give the number of a field"):
         F.max(1.0)

@@ -63,6 +63,7 @@ def connect(
     *,
     create: bool = True,
     fresh: bool = False,
+    adopt: bool = False,
     size: int | str | None = None,
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
@@ -122,7 +123,7 @@ class Search:
 
 class Lease:
     @property
-    def expires_in(self) -> float | None: ...
+    def expires_in_s(self) -> float | None: ...
     async def renew(self, seconds: Seconds | None = None, *, sync: Sync | None = None) -> None: ...
     async def cancel(self, *, sync: Sync | None = None) -> None: ...
     def keep_alive(self) -> AbstractAsyncContextManager[None]: ...

@@ -218,7 +218,7 @@ class FieldProxy:
     def opaque(self) -> AnyFormal:
         r"""Any object that is stored as a pickle, or as the like of it in another language.
         """
-    def max(self, index: SupportsIndex) -> FieldOrder:
+    def max(self, field: SupportsIndex | str) -> FieldOrder:
         r"""For `order=`: the tuple with the largest value in field number `index` first; the number counts from 0 (rule T2).
 
         Raises:
@@ -230,7 +230,7 @@ class FieldProxy:
             >>> space.take("task", int, order=F.max(1))
             ('task', 9)
         """
-    def min(self, index: SupportsIndex) -> FieldOrder:
+    def min(self, field: SupportsIndex | str) -> FieldOrder:
         r"""For `order=`: the tuple with the smallest value in field number `index` first; the number counts from 0 (rule T2).
 
         Raises:
@@ -445,7 +445,7 @@ class Found(Generic[T_co]):
 @final
 class Lease:
     @property
-    def expires_in(self) -> float | None:
+    def expires_in_s(self) -> float | None:
         r"""How long the tuple will stay, in seconds; None for ever.
 
         While it is not visible yet this is how long it will stay from then on.
@@ -656,6 +656,7 @@ def remove(url: str) -> None:
         tupelo.SpaceNotFound: TUP-013: there is no space mem://attic
           a mem:// space is one of this process alone; connect creates one unless create is false
     """
+def adopt(url: str) -> None: ...
 def waiter(
     space: Space, want: Literal["take", "read", "put", "removal", "room"], /, *template: Any
 ) -> Waiter:

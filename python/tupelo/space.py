@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import atexit
 import os
+from contextlib import suppress
 from time import monotonic, sleep
 
-from tupelo._native import Space, after_fork, flush_files, register, stays_behind
-from tupelo.errors import ConnectionLost
+from tupelo._native import (
+    Space,
+    after_fork,
+    flush_files,
+    register,
+    stays_behind,
+)
+from tupelo._native import (
+    adopt as take_over,
+)
+from tupelo.errors import ConnectionLost, SpaceNotFound
 from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
@@ -37,6 +47,7 @@ def connect(
     *,
     create: bool = True,
     fresh: bool = False,
+    adopt: bool = False,
     size: int | str | None = None,
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
@@ -60,6 +71,9 @@ def connect(
         create: whether to create the space if there is none.
         fresh: begin with an empty space, even if one exists. Programs that use the old one get
             `SpaceRemoved`.
+        adopt: take over a `shm://` space of another PID namespace with its tuples: of a container
+            that was started again. By that you say that all processes of that namespace have ended;
+            what they had claimed comes back. One that lives after all may damage the space.
         size: the most memory that the space may use, in bytes or as "512K", "256M", "4G". Memory is
             used only as tuples come. None, the default: the size that the space has, and 256M for a
             new one.
@@ -107,6 +121,7 @@ def connect(
         url,
         create=create,
         fresh=fresh,
+        adopt=adopt,
         size=size,
         tuples_max=tuples_max,
         when_full=when_full,
@@ -126,6 +141,7 @@ def open_as(
     size: int | str | None,
     tuples_max: int | None,
     objects: str | None,
+    adopt: bool = False,
     when_full: str | None = None,
     reconnect_s: float | None = None,
     schema: Iterable[type] = (),
@@ -137,6 +153,7 @@ def open_as(
     _require("url", url, str, "a str such as 'shm://jobs'")
     _require("create", create, bool, "True or False")
     _require("fresh", fresh, bool, "True or False")
+    _require("adopt", adopt, bool, "True or False")
     require_objects(objects)
     if sync is not None:
         _require_sync(url, sync)
@@ -149,6 +166,8 @@ def open_as(
         url = _with_reconnect_s(url, reconnect_s)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
+    if adopt and not fresh:
+        _adopt(url)
     space = space_class(
         url,
         create=create,
@@ -164,6 +183,12 @@ def open_as(
     if classes := tuple(schema):
         register(space, classes)
     return space
+
+
+def _adopt(url: str) -> None:
+    """Take a space over from another PID namespace, if there is one."""
+    with suppress(SpaceNotFound):  # then it is made
+        take_over(url.partition("?")[0])
 
 
 RECONNECT_S_MAX = 86_400

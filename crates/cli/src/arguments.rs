@@ -14,10 +14,10 @@ use std::time::Duration;
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use tupelo::{EventKind, Order};
+use tupelo::{EventKind, FieldName, Order};
 
 use crate::negative;
-pub(crate) use copies::{Backup, Compact, Dump, Load};
+pub(crate) use copies::{Adopt, Backup, Compact, Dump, Load};
 pub(crate) use doctor::Doctor;
 pub(crate) use serve::{Serve, endpoint, engine, space};
 pub(crate) use token::{Token, TokenAdd, TokenCommand};
@@ -83,6 +83,7 @@ pub(crate) enum Command {
     Dead(Dead),
     Requeue(Requeue),
     Rm(Rm),
+    Adopt(Adopt),
     Backup(Backup),
     Dump(Dump),
     Load(Load),
@@ -236,7 +237,8 @@ pub(crate) struct Find {
     /// Wait at most this long, as in 5s, 200ms, 2min; exit with 3 after it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Which of several matches: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
+    /// Which of several matches: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (its number from 0, or the
+    /// name of a field of entries)
     #[arg(long, value_name = "ORDER", value_parser = order)]
     pub(crate) order: Option<Order>,
 }
@@ -372,13 +374,17 @@ pub(crate) struct Requeue {
 Examples:
   tupelo rm shm://jobs                     the whole space
   tupelo rm shm://old shm://older          several
-  tupelo rm shm://jobs job :int _ --yes    the jobs in it, without asking",
+  tupelo rm shm://jobs job :int _ --yes    the jobs in it, without asking
+  tupelo rm --idle 1h                      the spaces in which nothing has happened for so long",
     after_help = WORDS,
     help_template = HELP
 )]
 pub(crate) struct Rm {
     #[command(flatten)]
     pub(crate) sought: Sought,
+    /// The spaces of this user that have not changed for so long, and that no process uses
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
+    pub(crate) idle: Option<Duration>,
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -498,16 +504,21 @@ fn event(text: &str) -> Result<EventKind, String> {
 
 /// `fifo`, `max:2` and the like.
 fn order(text: &str) -> Result<Order, String> {
-    let field = |digits: &str| {
+    // Of an entry by its name, of all other tuples by its number.
+    let is_number = |field: &str| field.bytes().all(|digit| digit.is_ascii_digit());
+    let number = |digits: &str| {
         digits.parse().map_err(|_| format!("{digits:?} is no field number, counted from 0"))
     };
+    let named = |name: &str| FieldName::new(name).map_err(|error| error.to_string());
     match text.split_once(':').unwrap_or((text, "")) {
         ("fifo", "") => Ok(Order::Fifo),
         ("lifo", "") => Ok(Order::Lifo),
         ("random", "") => Ok(Order::Random),
         ("any", "") => Ok(Order::Any),
-        ("max", digits) => Ok(Order::Max(field(digits)?)),
-        ("min", digits) => Ok(Order::Min(field(digits)?)),
+        ("max", digits) if is_number(digits) => Ok(Order::Max(number(digits)?)),
+        ("min", digits) if is_number(digits) => Ok(Order::Min(number(digits)?)),
+        ("max", name) => Ok(Order::MaxOf(named(name)?)),
+        ("min", name) => Ok(Order::MinOf(named(name)?)),
         _ => Err("one of fifo, lifo, random, any, max:FIELD, min:FIELD".to_owned()),
     }
 }

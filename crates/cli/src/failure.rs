@@ -49,7 +49,7 @@ impl Failure {
             Self::Usage(_) => USAGE,
             Self::NoMatch => 3,
             Self::Space(error) => match error {
-                Error::Timeout { .. } => 3,
+                Error::Timeout { .. } | Error::OutOfTime => 3,
                 Error::AccessDenied { .. } => 4,
                 Error::SpaceNotFound { .. } => MISSING,
                 Error::Template { .. } | Error::Misuse { .. } | Error::NotEncodable { .. } => USAGE,

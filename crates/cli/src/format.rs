@@ -1,5 +1,6 @@
 //! Figures for people: `1 204`, `31 KiB`, `2.1 s`, and tables of them.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 /// `1204` as `1 204`.
@@ -57,24 +58,93 @@ pub(crate) fn plural(number: u64, one: &str, several: &str) -> String {
 }
 
 /// The lines of a table: the first column to the left, the others to the right, as wide as needed.
-pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
-    let head: Vec<String> = heads.iter().map(|&head| head.to_owned()).collect();
-    let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
-    let width = |column: usize| {
-        lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
+pub(crate) fn table(heads: &[&'static str], rows: &[Vec<String>]) -> Vec<String> {
+    let column = |(place, head): (usize, &&'static str)| {
+        Column::new(head, rows.iter().map(|row| row[place].clone()).collect())
     };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let laid_out = |cells: &&Vec<String>| {
-        let mut text = format!("{:<width$}", cells[0], width = widths[0]);
-        for (cell, width) in cells.iter().zip(&widths).skip(1) {
-            text.push_str("   ");
-            text.push_str(&" ".repeat(width - cell.chars().count()));
-            text.push_str(cell);
+    Table(heads.iter().enumerate().map(column).collect()).lines()
+}
+
+/// A column of a table.
+pub(crate) struct Column {
+    head: &'static str,
+    cells: Vec<String>,
+}
+
+/// A table, column by column.
+pub(crate) struct Table(pub(crate) Vec<Column>);
+
+/// Between two columns.
+const GAP: &str = "   ";
+/// Letters of the first column that a narrow table keeps.
+const FIRST_MIN: usize = 16;
+
+impl Column {
+    pub(crate) fn new(head: &'static str, cells: Vec<String>) -> Self {
+        Self { head, cells }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.chars().count());
+        cells.chain([self.head.chars().count()]).max().unwrap_or_default()
+    }
+
+    /// Whether it says nothing.
+    fn is_zero(&self) -> bool {
+        self.cells.iter().all(|cell| matches!(cell.as_str(), "0" | "-" | "0 B"))
+    }
+}
+
+impl Table {
+    /// Its lines. The first column is to the left, the others are to the right.
+    fn lines(&self) -> Vec<String> {
+        let widths: Vec<usize> = self.0.iter().map(Column::width).collect();
+        let rows = self.0.first().map_or(0, |column| column.cells.len());
+        let line = |cell: &dyn Fn(&Column) -> String| {
+            let mut text = String::new();
+            for (place, (column, width)) in self.0.iter().zip(&widths).enumerate() {
+                let cell = cell(column);
+                if place == 0 {
+                    text = format!("{cell:<width$}");
+                } else {
+                    let _ = write!(text, "{GAP}{cell:>width$}"); // into a String: it does not fail
+                }
+            }
+            text.truncate(text.trim_end().len());
+            text
+        };
+        let head = line(&|column| column.head.to_owned());
+        std::iter::once(head)
+            .chain((0..rows).map(|row| line(&|column| column.cells[row].clone())))
+            .collect()
+    }
+
+    /// Its lines, if they are to have at most so many letters: columns of zeros are left out then, from the right, and the
+    /// first column is cut off.
+    pub(crate) fn within(mut self, width_max: usize) -> Vec<String> {
+        while self.width() > width_max
+            && let Some(zeros) = self.0.iter().skip(1).rposition(Column::is_zero)
+        {
+            self.0.remove(zeros + 1);
         }
-        text.truncate(text.trim_end().len());
-        text
-    };
-    lines.iter().map(laid_out).collect()
+        let too_many = self.width().saturating_sub(width_max);
+        if let Some(first) = self.0.first_mut()
+            && too_many > 0
+        {
+            let letters = first.width().saturating_sub(too_many).max(FIRST_MIN);
+            for cell in &mut first.cells {
+                if cell.chars().count() > letters {
+                    *cell = cell.chars().take(letters - 1).chain(['…']).collect();
+                }
+            }
+        }
+        self.lines()
+    }
+
+    fn width(&self) -> usize {
+        let gaps = self.0.len().saturating_sub(1) * GAP.len();
+        self.0.iter().map(Column::width).sum::<usize>() + gaps
+    }
 }
 
 #[cfg(test)]
@@ -112,5 +182,17 @@ mod tests {
     fn a_table_is_as_wide_as_its_widest_cells() {
         let rows = vec![vec!["é".into(), "1".into()], vec!["bcd".into(), "1 000".into()]];
         assert_eq!(table(&["X", "N"], &rows), ["X         N", "é         1", "bcd   1 000"]);
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_has_no_columns_of_zeros_and_then_shorter_names() {
+        let column = |head, cells: [&str; 2]| Column::new(head, cells.map(str::to_owned).to_vec());
+        let table = || {
+            let name = column("NAME", ["a", "abcdefghijklmnopqrstuvwxyz"]);
+            Table(vec![name, column("DEAD", ["0", "0"]), column("PUTS", ["0", "3"])])
+        };
+        assert_eq!(table().within(80)[1], "a                               0      0");
+        assert_eq!(table().within(33)[2], "abcdefghijklmnopqrstuvwxyz      3");
+        assert_eq!(table().within(26)[2], "abcdefghijklmnopqr…      3");
     }
 }

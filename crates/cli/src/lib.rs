@@ -112,6 +112,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Compact(options) => commands::compact::run(options, url, output),
         Command::Serve(options) => commands::serve::run(options, output),
         Command::Token(options) => commands::token::run(options, output),
+        Command::Adopt(options) => commands::adopt::run(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor(options) => commands::doctor::run(options, url, output),
         Command::Demo(options) => package(&Packaged::DEMO, &common, options, program),

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use crate::arguments::Common;
 use crate::failure::Failure;
+use crate::terminal::{self, Line};
 
 /// The streams of one command and how it was asked to use them.
 pub(crate) struct Output {
@@ -66,6 +67,24 @@ impl Output {
         paint(text, color, self.colors_wanted && io::stdout().is_terminal())
     }
 
+    /// Whether colors are wanted where a terminal shows them.
+    pub(crate) fn colors_wanted(&self) -> bool {
+        self.colors_wanted
+    }
+
+    /// Letters of a line of result; of a program's as many as there are.
+    pub(crate) fn width() -> usize {
+        terminal::size_of(io::stdout()).map_or(usize::MAX, |(_, columns)| columns)
+    }
+
+    /// One line of result for each, in its color.
+    pub(crate) fn lines(&mut self, lines: Vec<Line>) -> Result<(), Failure> {
+        lines.into_iter().try_for_each(|(line, color)| {
+            let line = color.map_or(line.clone(), |color| self.colored(&line, color));
+            self.line(line)
+        })
+    }
+
     /// Whether standard error is a terminal, so that notes on the progress are useful.
     pub(crate) fn is_watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
@@ -92,7 +111,7 @@ impl Output {
     }
 }
 
-fn paint(text: &str, color: Color, wanted: bool) -> String {
+pub(crate) fn paint(text: &str, color: Color, wanted: bool) -> String {
     let code = match color {
         Color::Red => 31,
         Color::Green => 32,

@@ -5,18 +5,31 @@
 //! back first. Any other signal that ends it leaves it as it was drawn.
 
 use std::io::{self, IsTerminal, Stdin, Stdout, Write};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tupelo_shm::signals::TerminalGuard;
 
+use crate::output::{Color, paint};
+
 const ENTER: &str = "\x1b[?1049h\x1b[?25l"; // alternate screen, no cursor
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 const CTRL_C: u8 = 0x03;
 const CTRL_D: u8 = 0x04;
-const SIZE_UNKNOWN: (u16, u16) = (24, 80); // of the VT100
+const SIZE_UNKNOWN: (usize, usize) = (24, 80); // of the VT100
+
+/// A line, and its color if it has one.
+pub(crate) type Line = (String, Option<Color>);
+
+/// The lines and columns of a terminal, if that is one and says.
+pub(crate) fn size_of(terminal: impl AsFd) -> Option<(usize, usize)> {
+    let size = tcgetwinsize(terminal).ok()?;
+    let is_known = size.ws_row > 0 && size.ws_col > 0;
+    is_known.then_some((usize::from(size.ws_row), usize::from(size.ws_col)))
+}
 
 /// The whole terminal; closing it (dropping) shows the earlier contents.
 pub(crate) struct Screen {
@@ -44,16 +57,18 @@ impl Screen {
         Some(screen)
     }
 
+    /// The lines and columns that it has.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        size_of(&self.out).unwrap_or(SIZE_UNKNOWN)
+    }
+
     /// Shows the lines that fit; lines that begin at the margin are headings.
-    pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let (rows, columns) = tcgetwinsize(&self.out)
-            .map(|size| (size.ws_row, size.ws_col))
-            .ok()
-            .filter(|(rows, columns)| *rows > 0 && *columns > 0)
-            .unwrap_or(SIZE_UNKNOWN);
+    pub(crate) fn draw(&mut self, lines: &[Line]) -> io::Result<()> {
+        let (rows, columns) = self.size();
         let mut frame = String::from("\x1b[H");
-        for line in lines.iter().take(usize::from(rows) - 1) {
-            let shown: String = line.chars().take(usize::from(columns)).collect();
+        for (line, color) in lines.iter().take(rows - 1) {
+            let shown: String = line.chars().take(columns).collect();
+            let shown = color.map_or(shown.clone(), |color| paint(&shown, color, true));
             let (before, after) =
                 if line.starts_with(' ') { ("", "") } else { ("\x1b[1m", "\x1b[0m") };
             frame.extend([before, &shown, after, "\x1b[K\r\n"]);
@@ -67,24 +82,22 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Waits; `false` if the user wants to end it (q, Ctrl-C, Ctrl-D or a closed terminal).
-    pub(crate) fn wait(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let mut keys = [PollFd::new(&self.keys, PollFlags::IN)];
-            let left = Timespec::try_from(left).ok();
-            match poll(&mut keys, left.as_ref()) {
-                Ok(0) | Err(Errno::INTR) => return true, // time is up, or the window changed its size
-                Ok(_) => {}
-                Err(_) => return false,
-            }
-            let mut typed = [0; 64];
-            match rustix::io::read(&self.keys, &mut typed) {
-                Ok(0) | Err(_) => return false,
-                Ok(count) if typed[..count].iter().any(|key| ends(*key)) => return false,
-                Ok(_) => {}
-            }
+    /// Waits for a key until then. `None` if the user wants to end it (q, Ctrl-C, Ctrl-D or a closed terminal); without a key
+    /// it is nothing.
+    pub(crate) fn wait(&self, until: Instant) -> Option<Vec<u8>> {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut keys = [PollFd::new(&self.keys, PollFlags::IN)];
+        let left = Timespec::try_from(left).ok();
+        match poll(&mut keys, left.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => return Some(Vec::new()), // time is up, or the window changed its size
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+        let mut typed = [0; 64];
+        match rustix::io::read(&self.keys, &mut typed) {
+            Ok(0) | Err(_) => None,
+            Ok(count) if typed[..count].iter().any(|key| ends(*key)) => None,
+            Ok(count) => Some(typed[..count].to_vec()),
         }
     }
 }

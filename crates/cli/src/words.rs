@@ -74,11 +74,20 @@ fn is_meant_as_space(word: &str) -> bool {
 }
 
 fn no_space(word: &str) -> Failure {
-    let name = word.rsplit('/').find(|part| !part.is_empty() && !part.ends_with(':'));
+    let scheme = word.split(|letter: char| !letter.is_ascii_alphanumeric()).next();
+    let meant = tupelo::nearest(&scheme.unwrap_or_default().to_lowercase(), tupelo::SCHEMES);
+    let rest = word.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
+    let rest = rest.trim_start_matches([':', '/']);
+    let name = rest.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
+    let url = match meant {
+        Some(scheme @ ("unix" | "file")) => format!("{scheme}:///{rest}"),
+        Some(scheme) => format!("{scheme}://{rest}"),
+        None => format!("shm://{name}"),
+    };
+    let schemes = tupelo::SCHEMES.map(|scheme| format!("{scheme}://")).join(", ");
     Failure::Usage(format!(
-        "no space is called {word:?}; there are shm:// and mem://\n  Write shm://{}. \
-         As a field it stands behind the space, or in quotes: '\"{word}\"'.",
-        name.unwrap_or("jobs")
+        "no space is called {word:?}; there are {schemes}\n  Write {url}. \
+         As a field it stands behind the space, or in quotes: '\"{word}\"'."
     ))
 }
 
@@ -158,9 +167,15 @@ impl Asked {
         if is_by_number && alternatives.any(|one| matches!(one.form, Form::Entry(_))) {
             return Err(Failure::Usage(
                 "entries have no field numbers, by which --order could go\n  \
-                 Ask for the best first: `take --try 'Job{priority > 5}'`, then `take 'Job{}'`."
+                 Name the field: `take 'Job{}' --order max:priority`."
                     .to_owned(),
             ));
+        }
+        if let Some(name) = self.with(|template| Ok::<_, Failure>(order.unnamed(template)))? {
+            return Err(Failure::Usage(format!(
+                "--order goes by the field {name}, and only fields of entries have names\n  \
+                 Give its number, counted from 0: `take job :int --order max:1`."
+            )));
         }
         match self.with(|template| Ok::<_, Failure>(order.beyond(template)))? {
             None => Ok(self),

@@ -23,7 +23,6 @@ mod slot;
 mod socket;
 mod space;
 mod state;
-mod surroundings;
 mod tcp;
 mod time_limit;
 mod tls;
@@ -31,7 +30,6 @@ mod wire;
 
 pub use server::{RECONNECT, Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove, spaces};
-pub use surroundings::{Surroundings, alone, outside, surround};
 pub use tcp::watch_peer;
 pub use time_limit::briefly;
 pub use tls::certificates;

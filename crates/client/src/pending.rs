@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use tupelo_protocol::{AtEnd, Fault, Operation, Pending, PickedUp, Reply, Request, Visitor};
 use tupelo_shm::process::fork_generation;
+use tupelo_shm::surroundings::{is_interrupted, outside, slice};
 
 use crate::connection::{Connection, Said};
 use crate::grant;
 use crate::kept::LeftOpen;
 use crate::slot::Answer;
 use crate::space::{Answered, LATE, On, Session, interrupted, show, unexpected};
-use crate::surroundings::{is_interrupted, outside, slice};
 
 /// How long the server may take to say what there is at the end of a wait. One that says nothing, or is not there, does not
 /// hold a call up for longer: what it hands over later goes back.

@@ -8,6 +8,7 @@ use tupelo_protocol::{
     SpaceId, Target, Tuples, Visitor, code,
 };
 use tupelo_shm::fork_local::ForkLocal;
+use tupelo_shm::surroundings::{is_interrupted, outside, slice};
 use tupelo_tuple::{Tuple, WhenFull};
 
 use crate::connection::{Connection, Said};
@@ -20,7 +21,6 @@ use crate::opened::OpenSpace;
 use crate::pending::Waiting;
 use crate::server::Server;
 use crate::slot::Answer;
-use crate::surroundings::{is_interrupted, outside, slice};
 use crate::time_limit;
 
 /// A space of a server.

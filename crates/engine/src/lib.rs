@@ -34,6 +34,7 @@ pub use base::abortion::Abortion;
 pub use base::error::{Error, Fullness, InPieces, ManyShapes, Need};
 pub use base::layout::{SHAPES_MAX, WAITERS_MAX};
 pub use base::refusable::represents;
+pub use base::steps::in_steps;
 pub use base::terms::LeaseTerms;
 pub use base::visitor::visitor_once;
 pub use base::want::Want;
@@ -42,6 +43,7 @@ pub use inspect::blocked::Blocked;
 #[cfg(any(test, feature = "full-check"))]
 pub use inspect::check::{Report, ShapeReport};
 pub use inspect::holdings::{HeldBy, Holding};
+pub use inspect::names::{NAME_BYTES_MAX, NameStat, ShapeNames};
 pub use inspect::stat::{ClaimStat, ShapeStat, Stat, SubscriptionStat, TransactionStat};
 pub use journal::drain::Drain;
 pub use operations::scan::Scan;

@@ -2,7 +2,7 @@
 
 use crate::bounds::Refusal;
 use crate::transactions::View;
-use crate::{Order, Space, Template, Tuple};
+use crate::{LeaseTerms, Order, Space, Template, Tuple};
 
 impl Space {
     /// Puts the tuple unless something matches `unless`; returns whether it put (O8).
@@ -25,6 +25,26 @@ impl Space {
         }
         self.put(tuple)?;
         Ok(true)
+    }
+
+    /// As [`Space::put_if_absent`], for a tuple on terms, as [`Space::put_leased`] has them (O8, L1, L3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put_if_absent`].
+    pub fn put_if_absent_leased(
+        &mut self,
+        tuple: Tuple,
+        unless: &Template,
+        terms: LeaseTerms,
+    ) -> Result<bool, Refusal> {
+        if terms == LeaseTerms::default() {
+            return self.put_if_absent(tuple, unless);
+        }
+        if self.present(unless) {
+            return Ok(false);
+        }
+        self.put_leased(tuple, terms).map(|_| true)
     }
 
     /// Replaces a match by another tuple and returns the old one (O8); `None` if nothing matches. The

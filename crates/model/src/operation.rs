@@ -36,8 +36,8 @@ pub enum Operation {
     Put { tuple: Tuple },
     /// `put_all`.
     PutAll { tuples: Vec<Tuple> },
-    /// `put_if_absent`.
-    PutIfAbsent { tuple: Tuple, unless: Template },
+    /// `put_if_absent`, or `put_if_absent_leased` if the terms say something.
+    PutIfAbsent { tuple: Tuple, unless: Template, terms: LeaseTerms },
     /// `try_take`.
     TryTake { template: Template, order: Order },
     /// `try_read`.
@@ -137,7 +137,9 @@ impl Operation {
     pub fn is_brief(&self) -> bool {
         let is_brief = |length_ms: &Option<u64>| *length_ms == Some(BRIEF_MS);
         match self {
-            Self::PutLeased { terms, .. } | Self::PutAllLeased { terms, .. } => {
+            Self::PutLeased { terms, .. }
+            | Self::PutAllLeased { terms, .. }
+            | Self::PutIfAbsent { terms, .. } => {
                 is_brief(&terms.lease_ms) || is_brief(&terms.after_ms)
             }
             Self::Renew { lease_ms, .. } => is_brief(lease_ms),

@@ -29,6 +29,10 @@ pub enum Order {
     Max(usize),
     /// One with the least field of this number.
     Min(usize),
+    /// An entry with the greatest field of this name.
+    MaxOf(&'static str),
+    /// An entry with the least field of this name.
+    MinOf(&'static str),
 }
 
 impl Space {
@@ -45,10 +49,10 @@ impl Space {
                 let firsts = first_of_each_shape(oldest_first.into_iter().rev().collect());
                 unpreceded(&firsts, |one, other| self.age(one).0 > self.age(other).1)
             }
-            Order::Max(index) => {
-                first_of_each_shape(extreme(oldest_first, index, Ordering::Greater))
-            }
-            Order::Min(index) => first_of_each_shape(extreme(oldest_first, index, Ordering::Less)),
+            Order::Max(index) => furthest(oldest_first, &|_| Some(index), Ordering::Greater),
+            Order::Min(index) => furthest(oldest_first, &|_| Some(index), Ordering::Less),
+            Order::MaxOf(name) => furthest(oldest_first, &named(name), Ordering::Greater),
+            Order::MinOf(name) => furthest(oldest_first, &named(name), Ordering::Less),
         }
     }
 }
@@ -83,6 +87,18 @@ fn unpreceded<'s>(
     firsts.iter().filter(is_first).copied().collect()
 }
 
+/// Which field of a tuple an order goes by.
+type Place<'p> = &'p dyn Fn(&Tuple) -> Option<usize>;
+
+/// The field of an entry that has this name.
+fn named(name: &str) -> impl Fn(&Tuple) -> Option<usize> {
+    move |tuple| tuple.class()?.index_of(name)
+}
+
+fn furthest<'s>(matches: Vec<&'s Stored>, place: Place<'_>, wanted: Ordering) -> Vec<&'s Stored> {
+    first_of_each_shape(extreme(matches, place, wanted))
+}
+
 /// The shape of a tuple: its arity and the kinds of its fields, and the class of an entry with its names.
 pub(crate) fn shape(tuple: &Tuple) -> (&[u8], Vec<Kind>) {
     (tuple.class().map_or(&[], Class::encoding), tuple.iter().map(Value::kind).collect())
@@ -98,13 +114,15 @@ fn first_of_each_shape(matches: Vec<&Stored>) -> Vec<&Stored> {
     first
 }
 
-/// The matches whose field number `index` is not preceded by another, the oldest first. Fields compare as
+/// The matches whose field at `place` is not preceded by another, the oldest first. Fields compare as
 /// in ranges (M5): numbers with numbers, text with text, bytes with bytes. Fields that ranges do not compare
 /// stand in the order of their kinds. A tuple whose field has no order (NaN, `null`, no such field) comes
 /// after all that have one.
-fn extreme(matches: Vec<&Stored>, index: usize, wanted: Ordering) -> Vec<&Stored> {
-    let field =
-        |stored: &&Stored| stored.tuple.get(index).filter(|field| has_order(field)).cloned();
+fn extreme<'s>(matches: Vec<&'s Stored>, place: Place<'_>, wanted: Ordering) -> Vec<&'s Stored> {
+    let field = |stored: &&Stored| {
+        let field = place(&stored.tuple).and_then(|index| stored.tuple.get(index));
+        field.filter(|field| has_order(field)).cloned()
+    };
     let ordered: Vec<Value> = matches.iter().filter_map(field).collect();
     if ordered.is_empty() {
         return matches;

@@ -185,7 +185,7 @@ pub fn plain_operations() -> impl Strategy<Value = Operation> {
         12 => tuples().prop_map(|tuple| Operation::Put { tuple }),
         2 => vec(tuples(), 0..4).prop_map(|tuples| Operation::PutAll { tuples }),
         2 => (tuples(), templates())
-            .prop_map(|(tuple, unless)| Operation::PutIfAbsent { tuple, unless }),
+            .prop_map(|(tuple, unless)| Operation::PutIfAbsent { tuple, unless, terms: LeaseTerms::default() }),
         6 => (templates(), orders())
             .prop_map(|(template, order)| Operation::TryTake { template, order }),
         3 => (templates(), orders())

@@ -12,8 +12,8 @@ impl Display for Operation {
         match self {
             Self::Put { tuple } => write!(out, "put {tuple}"),
             Self::PutAll { tuples } => write!(out, "put_all {}", List(tuples)),
-            Self::PutIfAbsent { tuple, unless } => {
-                write!(out, "put_if_absent {tuple} unless {unless}")
+            Self::PutIfAbsent { tuple, unless, terms } => {
+                write!(out, "put_if_absent {tuple} unless {unless} {terms}")
             }
             Self::TryTake { template, order } => write!(out, "try_take {template} {order}"),
             Self::TryRead { template, order } => write!(out, "try_read {template} {order}"),
@@ -169,6 +169,8 @@ impl Display for Order {
             Self::Random => write!(out, "random"),
             Self::Any => write!(out, "any"),
             Self::Max(field) => write!(out, "max {field}"),
+            Self::MaxOf(name) => write!(out, "max {name}"),
+            Self::MinOf(name) => write!(out, "min {name}"),
             Self::Min(field) => write!(out, "min {field}"),
         }
     }

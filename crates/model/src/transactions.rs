@@ -22,6 +22,8 @@ pub(crate) struct Part {
     pub(crate) ticket: TransactionTicket,
     /// Its puts, the oldest first. The places say which is which, and nothing about age: at commit they get others.
     pub(crate) puts: Vec<Stored>,
+    /// What it has put tuples on condition of: that none matches these, at the commit, too (O8).
+    pub(crate) absent: Vec<Template>,
     /// Its takes.
     pub(crate) taken: Vec<Stored>,
     /// When it has been open for longer than its ttl.
@@ -84,7 +86,8 @@ impl Space {
     /// ```
     pub fn begin(&mut self, ticket: TransactionTicket, ttl_ms: u64) {
         let ends_ms = self.now_ms + ttl_ms;
-        self.parts.push(Part { ticket, puts: Vec::new(), taken: Vec::new(), ends_ms });
+        let (puts, absent, taken) = (Vec::new(), Vec::new(), Vec::new());
+        self.parts.push(Part { ticket, puts, absent, taken, ends_ms });
     }
 
     /// Adds a tuple for the transaction alone, until it commits (X2).
@@ -100,6 +103,28 @@ impl Space {
         let stored = Stored { ages: (age, age), ..Stored::new(place, tuple) };
         self.part_mut(ticket)?.puts.push(stored);
         Ok(())
+    }
+
+    /// Adds a tuple for the transaction unless something matches `unless`: in its view, or held by others (O8, X1). Returns
+    /// whether it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put_inside`].
+    pub fn put_if_absent_inside(
+        &mut self,
+        ticket: TransactionTicket,
+        tuple: Tuple,
+        unless: &Template,
+    ) -> Result<bool, Refusal> {
+        self.part_mut(ticket)?;
+        let view = View::inside(ticket, Want::Read);
+        if self.seen(unless, view).next().is_some() || self.is_held_by_others(ticket, unless) {
+            return Ok(false);
+        }
+        self.put_inside(ticket, tuple)?;
+        self.part_of(ticket).absent.push(unless.clone());
+        Ok(true)
     }
 
     /// Takes a match for the transaction (X3): no other caller has it until the transaction ends.
@@ -231,6 +256,24 @@ impl Space {
         let part = self.part_mut(ticket)?.clone();
         let puts: Vec<&Tuple> = part.puts.iter().map(|stored| &stored.tuple).collect();
         self.admit(&puts, part.taken.len())
+    }
+
+    /// Whether others have what a transaction has put tuples on condition of that there is none (O8).
+    pub(crate) fn has_what_was_absent(&self, ticket: TransactionTicket) -> bool {
+        let parts = self.parts.iter().filter(|part| part.ticket == ticket);
+        let mut absent = parts.flat_map(|part| &part.absent);
+        absent.any(|template| {
+            self.tuples.iter().any(|stored| template.matches(&stored.tuple))
+                || self.is_held_by_others(ticket, template)
+        })
+    }
+
+    fn is_held_by_others(&self, ticket: TransactionTicket, template: &Template) -> bool {
+        let own = |stored: &Stored| {
+            let parts = self.parts.iter().filter(|part| part.ticket == ticket);
+            parts.flat_map(|part| &part.taken).any(|taken| taken.place == stored.place)
+        };
+        self.held().any(|stored| template.matches(&stored.tuple) && !own(stored))
     }
 
     /// A transaction's takes are gone, with their events now (X7). Returns its puts, and the places of its reads.

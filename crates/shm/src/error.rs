@@ -222,7 +222,10 @@ impl fmt::Display for Error {
             Self::OtherNamespace { kind, found, expected } => write!(
                 f,
                 "the space belongs to {kind} namespace {found}, this process to {expected}: let the \
-                 containers share one {kind} namespace, or use another name"
+                 containers share one {kind} namespace, or use another name. If all processes of the other \
+                 one have ended, as after the restart of a container, there are two ways: `tupelo adopt` or \
+                 connect(..., adopt=True) takes the space over with its tuples; `tupelo rm` or \
+                 connect(..., fresh=True) begins anew, and keeps none"
             ),
             Self::BadName { name, problem } => {
                 write!(f, "{name:?} can not name a space: {problem}")

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rustix::fs::{Stat, StatVfs};
+use rustix::fs::{AtFlags, CWD, Stat, StatVfs, Timespec, Timestamps, UTIME_NOW, utimensat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Limit};
@@ -85,6 +85,16 @@ impl Home {
     /// The file system, if it can be asked.
     fn file_system(&self) -> Option<StatVfs> {
         rustix::fs::statvfs(self.directory.path()).ok()
+    }
+
+    /// Notes in the file that it was in use until now: stores through a mapping leave no date.
+    pub(crate) fn touch(&self) {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        if let (Some(_), Some(path)) = (self.status(), self.path()) {
+            // A date for people, who miss nothing without it.
+            let _ = utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+        }
     }
 
     /// An error if the file system is too small for `bytes`, however empty it is.

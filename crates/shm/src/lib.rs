@@ -21,6 +21,7 @@
 
 mod access;
 mod addresses;
+mod adoption;
 mod announce;
 mod at_fork;
 mod buffer;
@@ -44,6 +45,7 @@ mod log;
 mod mapping;
 mod memory;
 mod names;
+mod orphans;
 pub mod process;
 mod publish;
 mod removal;
@@ -51,6 +53,7 @@ mod section;
 mod segment;
 pub mod signals;
 mod superblock;
+pub mod surroundings;
 mod sync;
 mod table;
 mod thread;
@@ -66,6 +69,7 @@ pub use log::{ENTRY_BYTES as LOG_ENTRY_BYTES, LOG_ENTRIES_MIN, log_run, set_log_
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use names::{NAME_BYTES_MAX, check as check_name};
+pub use orphans::Orphan;
 pub use removal::{HowRemoved, Removal};
 pub use section::{Note, Section, Store};
 pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};

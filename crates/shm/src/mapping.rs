@@ -332,6 +332,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if let Some(home) = self.home() {
+            home.touch();
+        }
         addresses::give_back(self.range);
     }
 }

@@ -20,9 +20,11 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::access::GRANULE;
 use crate::addresses;
+use crate::adoption;
 use crate::error::Error;
 use crate::home::Home;
 use crate::mapping::Mapping;
+use crate::orphans::{self, Orphan};
 use crate::publish::Unpublished;
 use crate::removal::{self, HowRemoved, Removal};
 use crate::superblock::{IDENTITY_BYTES, Identity, Layout, RESERVE_BYTES_MAX, STATE, State};
@@ -136,6 +138,22 @@ impl Directory {
         let mut segments: Vec<_> = entries.filter_map(|entry| self.entry(&entry)).collect();
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(segments)
+    }
+
+    /// The processes that still use segments of this user which have lost their names.
+    pub fn orphans(&self) -> Vec<Orphan> {
+        orphans::of(&self.path, self.user)
+    }
+
+    /// Makes segment `name` one of this pid and time namespace, if it is of another one. The caller says that all
+    /// processes of that have ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], and as [`Segment::create_or_attach`]; the segment is as before.
+    pub fn adopt(&self, name: &str, layout: &Layout) -> Result<(), Error> {
+        let path = self.path_of(name)?;
+        adoption::adopt(&self.open(&path)?, &path, layout)
     }
 
     /// What to list for a file; `None` if it is no segment of this user, or vanished meanwhile.

@@ -38,11 +38,12 @@ pub const IDENTITY_BYTES: usize = 256;
 /// The largest range that references of 32 bits to granules of 64 bytes can address.
 pub const RESERVE_BYTES_MAX: usize = 256 << 30;
 
-const MAGIC: [u8; 8] = *b"TUPELO\0\x01";
+pub(crate) const MAGIC: [u8; 8] = *b"TUPELO\0\x01";
 /// Offset of the state word in the segment.
 pub(crate) const STATE: usize = 12;
 /// Offset of the uuid.
 pub(crate) const UUID: usize = 40;
+const BOOT: usize = 56;
 const CHECKSUM: usize = 128;
 
 /// The engine's layout of the segment, as far as strangers must know it.
@@ -158,7 +159,7 @@ impl Identity {
         put(24, &self.layout.features_incompatible.to_ne_bytes());
         put(32, &self.layout.features_compatible.to_ne_bytes());
         put(UUID, &self.uuid);
-        put(56, &self.surroundings.boot);
+        put(BOOT, &self.surroundings.boot);
         put(72, &self.hash_seed.to_ne_bytes());
         put(80, &self.surroundings.pid_namespace.to_ne_bytes());
         put(88, &self.surroundings.time_namespace.to_ne_bytes());
@@ -224,7 +225,7 @@ impl Identity {
             created: SystemTime::UNIX_EPOCH + Duration::from_nanos(word(112)),
             reserve_bytes,
             surroundings: Surroundings {
-                boot: field(bytes, 56),
+                boot: field(bytes, BOOT),
                 pid_namespace: word(80),
                 time_namespace: word(88),
             },
@@ -253,6 +254,17 @@ impl Identity {
             }
         }
         Ok(false)
+    }
+
+    /// The same segment, as if this process had made it: the part of the identity that changes, and where it stands.
+    pub(crate) fn moved_here(mut bytes: [u8; IDENTITY_BYTES]) -> (usize, Vec<u8>) {
+        let here = Surroundings::current();
+        bytes[BOOT..BOOT + 16].copy_from_slice(&here.boot);
+        bytes[80..88].copy_from_slice(&here.pid_namespace.to_ne_bytes());
+        bytes[88..96].copy_from_slice(&here.time_namespace.to_ne_bytes());
+        let checksum = checksum(&bytes);
+        bytes[CHECKSUM..CHECKSUM + 8].copy_from_slice(&checksum.to_ne_bytes());
+        (BOOT, bytes[BOOT..CHECKSUM + 8].to_vec())
     }
 }
 

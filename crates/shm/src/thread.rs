@@ -34,11 +34,11 @@ use crate::table::{self, PARTICIPANT_BYTES, PARTICIPANTS_MAX, SLOT_BYTES, THREAD
 
 /// How many entries the log has.
 pub(crate) const COUNT: usize = 0;
-const TID: usize = 4;
+pub(crate) const TID: usize = 4;
 const PARTICIPANT: usize = 8;
 /// Where the log's run begins: a granule, 0 if there is none.
 pub(crate) const RUN: usize = 12;
-const START_TIME: usize = 16;
+pub(crate) const START_TIME: usize = 16;
 /// Entries that the run holds.
 pub(crate) const RUN_ENTRIES: usize = 24;
 /// Where the log's note on a commit over several segments begins: entry + 1, 0 if there is none.
@@ -148,7 +148,7 @@ fn vacate(slot: Slot<'_>) {
 }
 
 /// Start time of a thread that has ended and left its slot to the sweeper.
-const LEFT: u64 = u64::MAX;
+pub(crate) const LEFT: u64 = u64::MAX;
 /// In the start time of a thread that is at its end, and will not give this slot back: sweepers ask whether it lives.
 const ENDING: u64 = 1 << 63;
 
@@ -309,7 +309,7 @@ pub(crate) const fn fixed_bytes() -> usize {
 type Participant<'m> = Span<'m, PARTICIPANT_BYTES>;
 const PID: usize = 0;
 /// Also [`LEFT`]: the process has become another program.
-const PROCESS_START: usize = 8;
+pub(crate) const PROCESS_START: usize = 8;
 /// Which program the process is ([`process::program`]); 0 if unknown.
 const PROGRAM: usize = 16;
 

@@ -9,7 +9,7 @@ use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
 use tupelo_journal::Journal;
 use tupelo_protocol::Remote;
 use tupelo_shm::fork_local::{ForkLocal, Slot};
-use tupelo_shm::{Directory, HowRemoved, Segment};
+use tupelo_shm::{Directory, HowRemoved, Orphan, Segment};
 
 use crate::durable::{self, Durability};
 use crate::error::Error;
@@ -446,6 +446,25 @@ pub fn remove(url: &str) -> Result<(), Error> {
     }
 }
 
+/// Takes over a `shm://` space of another pid namespace, with its tuples: of a container that was started again, say. The
+/// caller says that all processes of that namespace have ended. What they held comes back, as after any death. A process
+/// that lives after all counts as dead, and may damage the space. A space of this namespace stays as it is.
+///
+/// # Errors
+///
+/// [`Error::SpaceNotFound`], [`Error::AccessDenied`], [`Error::SpaceCorrupted`], [`Error::VersionMismatch`]; [`Error::Misuse`]
+/// for a URL of another kind.
+pub fn adopt(url: &str) -> Result<(), Error> {
+    let Place::SharedMemory(name) = Address::parse(url)?.place else {
+        return Err(Error::Misuse {
+            problem: format!("{url} can not be adopted: only shm:// belongs to a pid namespace"),
+            hint: Some("open it as it is".into()),
+        });
+    };
+    let layout = Engine::segment_layout();
+    Directory::default().adopt(&name, &layout).map_err(|error| named(error, url))
+}
+
 /// A shared-memory space of this user, as a listing shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceEntry {
@@ -453,7 +472,7 @@ pub struct SpaceEntry {
     pub name: String,
     /// The memory that it uses, in bytes.
     pub bytes: u64,
-    /// When it was made, or last gave memory back to the system.
+    /// When it was last opened or closed, or had its memory changed.
     pub modified: SystemTime,
 }
 
@@ -469,6 +488,11 @@ pub fn spaces() -> Result<Vec<SpaceEntry>, Error> {
         .filter(|entry| !tupelo_journal::is_of_file(&entry.name))
         .map(|entry| SpaceEntry { name: entry.name, bytes: entry.bytes, modified: entry.modified })
         .collect())
+}
+
+/// The processes of this user that still use a `shm://` space which was removed, as far as `/proc` shows them.
+pub fn orphans() -> Vec<Orphan> {
+    Directory::default().orphans()
 }
 
 #[cfg(test)]

@@ -47,11 +47,13 @@ pub enum Error {
         /// What came.
         problem: String,
     },
-    /// The call was given up while it waited for a server: its language has something to raise.
+    /// The call was given up while it waited for a server, or computed for long: its language has something to raise.
     Interrupted {
         /// The interrupted operation.
         problem: String,
     },
+    /// The call's time was over before every tuple was looked at ([`crate::in_steps`]). Nothing happened.
+    OutOfTime,
     /// The limit of the space, or the system's memory, allows no more (rule B1).
     SpaceFull {
         /// The figures.
@@ -168,12 +170,15 @@ pub enum Error {
 /// How the message of [`Error::DurabilityUnknown`] begins.
 pub(crate) const IN_EFFECT: &str = "the call is in effect in memory, and not known to be on disk: ";
 
+/// Of a call that looked at tuples until its time was over.
+const OUT_OF_TIME: &str = "the time was over before every tuple was looked at";
+
 impl Error {
     /// The code, as in `TUP-003`: the same in every language.
     pub fn code(&self) -> &'static str {
         match self {
             Self::ConnectionLost { .. } | Self::Interrupted { .. } => "TUP-002",
-            Self::Timeout { .. } => "TUP-003",
+            Self::Timeout { .. } | Self::OutOfTime => "TUP-003",
             Self::NotEncodable { .. } => "TUP-004",
             Self::SpaceFull { .. } => "TUP-005",
             Self::AccessDenied { .. } => "TUP-006",
@@ -221,6 +226,7 @@ impl Error {
                 let template = shortened(template, TEMPLATE_CHARACTERS_MAX);
                 format!("nothing matched {template} within {} s in {url}", timeout.as_secs_f64())
             }
+            Self::OutOfTime => OUT_OF_TIME.into(),
             Self::SpaceNotFound { url } => format!("there is no space {url}"),
             Self::SpaceClosed { url } => format!("this handle of {url} was closed"),
             Self::Stalled { pid: 0 } => {
@@ -283,6 +289,7 @@ impl Error {
                 };
                 format!("{known}; connect creates one unless create is false")
             }
+            Self::OutOfTime => "a condition is asked of one tuple after the other: fix what can be fixed in the template, so that fewer are left, or wait longer".into(),
             Self::SpaceClosed { .. } => "connect again".into(),
             Self::ClaimLost { .. } => {
                 "nothing was confirmed: the tuple is another's work now, or will be. Claim with a longer ttl, or extend the claim while the work goes on".into()
@@ -380,6 +387,8 @@ impl From<tupelo_engine::Error> for Error {
             Engine::TooLarge { .. } | Engine::TooLargeBeside { .. } | Engine::TooMany { .. } => {
                 Self::SpaceFull { problem: error.to_string(), may_pass: false, by_system: false }
             }
+            Engine::Interrupted => Self::Interrupted { problem: error.to_string() },
+            Engine::OutOfTime => Self::OutOfTime,
             Engine::LimitExceeded { what, .. } => {
                 Self::LimitExceeded { problem: error.to_string(), hint: way_out(what).into() }
             }

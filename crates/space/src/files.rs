@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tupelo_client::outside;
 use tupelo_journal::{Error as Trouble, Examination, FileEntry};
+use tupelo_shm::surroundings::outside;
 
 use crate::durable::refused;
 use crate::error::Error;

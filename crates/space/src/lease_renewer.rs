@@ -173,7 +173,7 @@ impl Shared {
 
     fn run(&self) {
         // An interpreter that is busy is no reason to let a claim at a server run out.
-        tupelo_client::alone();
+        tupelo_shm::surroundings::alone();
         let mut state = self.lock();
         while !state.is_over() {
             let now = Instant::now();

@@ -50,7 +50,7 @@ mod url;
 mod wait;
 
 pub use claim::Claim;
-pub use connect::{ConnectOptions, LimitsAsked, Space, SpaceEntry, remove, spaces};
+pub use connect::{ConnectOptions, LimitsAsked, Space, SpaceEntry, adopt, orphans, remove, spaces};
 pub use dump::Dumped;
 pub use durable::{Durability, flush};
 pub use error::Error;
@@ -60,20 +60,23 @@ pub use lease::Lease;
 pub use lease_renewer::KeepAlive;
 pub use notifier::Notifier;
 pub use operations::Scan;
-pub use remote::{ServerSpace, spaces_of};
+pub use remote::{ServerSpace, names_to_tuples, spaces_of};
 pub use resumed::KEEP_MAX;
 pub use search::{Found, SEARCHED_MAX, Search, Visits};
 pub use search_waiter::SearchWaiter;
 pub use stat::{ProcessStat, ShapeStat, Stat};
 pub use subscribe::Subscription;
 pub use transaction::{Inside, Transaction};
-pub use tupelo_client::{Surroundings, surround};
+pub use tupelo_engine::in_steps;
 pub use tupelo_engine::{
     Attempt, Blocked, ClaimStat, ClaimTerms, DeadLetterRecord, EVENT_BYTES_MAX, EVENTS_MAX, Event,
-    EventKind, JournalStat, LeaseTerms, Order, RequestKey, SHAPES_MAX, SubscribeTerms,
-    SubscriptionStat, TransactionStat, WAITERS_MAX, WhenFull, keyed, keyed_take, represents,
+    EventKind, JournalStat, LeaseTerms, NameStat, Order, RequestKey, SHAPES_MAX, ShapeNames,
+    SubscribeTerms, SubscriptionStat, TransactionStat, WAITERS_MAX, WhenFull, keyed, keyed_take,
+    represents,
 };
 pub use tupelo_journal::{Examination, FileEntry};
-pub use tupelo_shm::Announcement;
+pub use tupelo_shm::surroundings::{Surroundings, surround};
+pub use tupelo_shm::{Announcement, Orphan};
 pub use tupelo_tuple::*;
+pub use url::SCHEMES;
 pub use wait::{Outcome, Waiter, Want, Watch};

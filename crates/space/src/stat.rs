@@ -1,10 +1,13 @@
 //! The contents of a space, for people and programs.
 
-use tupelo_engine::{Blocked, ClaimStat, SubscriptionStat, TransactionStat, WhenFull};
+use tupelo_engine::{Blocked, ClaimStat, ShapeNames, SubscriptionStat, TransactionStat, WhenFull};
 use tupelo_tuple::Shape;
 
 use crate::connect::Space;
 use crate::error::Error;
+
+/// Tuples of a shape whose names are looked at: a millisecond's work.
+const NAMED_TUPLES_MAX: u64 = 20_000;
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +94,17 @@ impl Space {
     pub fn blocked(&self) -> Result<Vec<Blocked>, Error> {
         let Some(engine) = self.local() else { return self.blocked_remotely() };
         Ok(engine.blocked()?)
+    }
+
+    /// The tuples of each shape by their name: the first field, where that is a text. Of a shape with more than some ten
+    /// thousand tuples the oldest are looked at, and the others counted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceCorrupted`].
+    pub fn names(&self) -> Result<Vec<ShapeNames>, Error> {
+        let Some(engine) = self.local() else { return self.names_remotely() };
+        Ok(engine.names(NAMED_TUPLES_MAX)?)
     }
 
     /// The contents of the space.

@@ -165,7 +165,7 @@ impl<'a> TemplateRef<'a> {
     }
 
     /// Whether the template is for everything, tuples and entries: `...` and no pattern.
-    const fn is_for_everything(&self) -> bool {
+    pub(crate) const fn is_for_everything(&self) -> bool {
         matches!(self.form, Form::Rest) && self.patterns.is_empty()
     }
 

@@ -79,6 +79,7 @@ If the call ends early:
         let terms = terms(ttl, attempts_max)?;
         let order = order::order(order)?;
         let timeout = timeout::seconds("timeout", timeout)?;
+        call.give_up_after(timeout);
         call.with_template_in(order, |template| {
             if let Some(claim) = claim_now(call, template, order, &terms)? {
                 return Ok(claim);

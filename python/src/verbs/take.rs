@@ -32,7 +32,7 @@ Args:
         value of exactly that type; `...` matches anything; `F` makes conditions. Or one template,
         made by `like` or `parse`.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
-    order: \"fifo\", \"lifo\", \"random\", \"any\", F.max(i) or F.min(i).
+    order: \"fifo\", \"lifo\", \"random\", \"any\", F.max(field) or F.min(field).
     sync: as for `put`.
     where: a condition over the whole tuple `f`, as CEL text: \"f[1] % 2 == 0\" (rule M9). For an
         entry the fields are names: \"priority > 3\". The space evaluates it beside the data.
@@ -59,6 +59,7 @@ If the call ends early:
         let [timeout, order] = call.keywords(["timeout", "order"])?;
         let order = order::order(order)?;
         let deadline = timeout::seconds("timeout", timeout)?;
+        call.give_up_after(deadline);
         call.with_template_in(order, |template| {
             if deadline == Some(Duration::ZERO) {
                 return try_take(call, template, order)?
@@ -102,6 +103,7 @@ If the call ends early:
         let [timeout, order] = call.keywords(["timeout", "order"])?;
         let order = order::order(order)?;
         let deadline = timeout::seconds("timeout", timeout)?;
+        call.give_up_after(deadline);
         call.with_template_in(order, |template| {
             if deadline == Some(Duration::ZERO) {
                 return try_read(call, template, order)?

@@ -46,7 +46,8 @@ def options(step):
     keywords = {name: step[name] for name in ("limit",) if name in step}
     if "order" in step:
         name, *field = step["order"].split()
-        keywords["order"] = ORDERS[name](int(field[0])) if field else name
+        by = [int(one) if one.isdecimal() else one for one in field]
+        keywords["order"] = ORDERS[name](*by) if by else name
     return keywords
 
 
@@ -211,7 +212,9 @@ class Run:
 
     def put_if_absent(self, step, here):
         fields = self._tuple(step["put_if_absent"])
-        return here.put_if_absent(*arguments(fields), unless=template(step["unless"]), timeout=0)
+        terms = {name: step[name] for name in ("lease", "after") if name in step}
+        keywords = {"unless": template(step["unless"]), **terms, **without_waiting(step)}
+        return bool(here.put_if_absent(*arguments(fields), **keywords))
 
     def try_take(self, step, here):
         return here.try_take(template(step["try_take"]), **options(step))
@@ -324,7 +327,7 @@ class Run:
         self._leases[step["cancel_lease"]].cancel()
 
     def lease_ends(self, step, _here):
-        return self._leases[step["lease_ends"]].expires_in is not None
+        return self._leases[step["lease_ends"]].expires_in_s is not None
 
     def claim(self, step, here):
         terms = {**claim_terms(step), **options(step)}

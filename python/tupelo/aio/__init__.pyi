@@ -63,6 +63,7 @@ def connect(
     *,
     create: bool = True,
     fresh: bool = False,
+    adopt: bool = False,
     size: int | str | None = None,
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
@@ -453,7 +454,7 @@ class Search:
 
 class Lease:
     @property
-    def expires_in(self) -> float | None:
+    def expires_in_s(self) -> float | None:
         r"""How long the tuple will stay, in seconds; None for ever.
 
         Raises:

@@ -1,4 +1,4 @@
-//! What the commands are given that copy a space, or its file: `backup`, `dump`, `load`, `compact`.
+//! What the commands are given that concern a space as a whole: `backup`, `dump`, `load`, `compact`, `adopt`.
 
 use clap::Args;
 
@@ -51,6 +51,24 @@ pub(crate) struct Load {
     /// The space, which is made if it does not exist
     #[arg(value_name = "URL", value_parser = word())]
     pub(crate) space: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Take over a space of a container that was started again, with its tuples.",
+    before_help = "\
+Examples:
+  tupelo adopt shm://jobs          no process of the old container may live: it counts as dead
+  tupelo adopt shm://jobs --yes    without asking",
+    help_template = HELP
+)]
+pub(crate) struct Adopt {
+    /// The space
+    #[arg(value_name = "URL", value_parser = word())]
+    pub(crate) space: Option<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Args)]

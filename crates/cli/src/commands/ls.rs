@@ -1,13 +1,13 @@
-//! `tupelo ls`: the spaces of this user or of a server, or the shapes in one.
+//! `tupelo ls`: the spaces of this user or of a server, or the tuples in one.
 
-use std::collections::BTreeMap;
 use std::path::{Path, absolute};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tupelo::{ClaimStat, ServerSpace, ShapeStat};
+use tupelo::ServerSpace;
 
 use super::connect_existing;
+use super::look::Look;
 use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::format;
@@ -21,7 +21,7 @@ pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Resu
         }
         Some(url) => match tupelo::spaces_of(&url)? {
             Some(spaces) => of_server(&url, &spaces, output),
-            None => shapes(&url, output),
+            None => contents(&url, output),
         },
         None => spaces(output),
     }
@@ -54,7 +54,7 @@ fn spaces(output: &mut Output) -> Result<(), Failure> {
 
 /// A line for each space: its URL, its bytes of the kind that the head says, and when it changed.
 fn listed(
-    bytes_head: &str,
+    bytes_head: &'static str,
     entries: Vec<(String, u64, SystemTime)>,
     output: &mut Output,
 ) -> Result<(), Failure> {
@@ -100,70 +100,18 @@ fn of_server(url: &str, spaces: &[ServerSpace], output: &mut Output) -> Result<(
         .try_for_each(|line| output.line(line))
 }
 
-fn shapes(url: &str, output: &mut Output) -> Result<(), Failure> {
-    let shapes = connect_existing(url)?.stat()?.shapes;
+fn contents(url: &str, output: &mut Output) -> Result<(), Failure> {
+    let look = Look::at(&connect_existing(url)?)?;
     if output.json {
-        return shapes.iter().try_for_each(|shape| output.object(&shape_json(shape)));
+        return look
+            .stat
+            .shapes
+            .iter()
+            .try_for_each(|shape| output.object(&look.shape_json(shape)));
     }
-    if shapes.is_empty() {
+    if look.stat.shapes.is_empty() {
         return output.line(format!("{url} is empty"));
     }
-    shape_table(&shapes).iter().try_for_each(|line| output.line(line))
-}
-
-/// The shapes with their contents, and how much went through them.
-pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
-    let rows: Vec<Vec<String>> = shapes
-        .iter()
-        .map(|shape| {
-            vec![
-                shape.shape.to_string(),
-                format::count(shape.count),
-                format::bytes(shape.bytes),
-                format::count(shape.waiting),
-                format::count(shape.claims.len() as u64),
-                format::count(shape.leased),
-                format::count(shape.dead),
-                format::count(shape.puts),
-                format::count(shape.takes),
-            ]
-        })
-        .collect();
-    let heads =
-        ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "LEASED", "DEAD", "PUTS", "TAKES"];
-    format::table(&heads, &rows)
-}
-
-/// A shape for programs.
-pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
-    let kinds = shape.shape.kinds.iter().map(|kind| kind.name());
-    json!({
-        "shape": kinds.clone().collect::<Vec<_>>(),
-        "entry": shape.shape.class.map(|class| json!({
-            "name": class.name(),
-            "bases": class.bases().collect::<Vec<_>>(),
-            "fields": class.fields().zip(kinds).collect::<BTreeMap<_, _>>(),
-        })),
-        "count": shape.count,
-        "bytes": shape.bytes,
-        "waiting": shape.waiting,
-        "claims": shape.claims.iter().map(claim_json).collect::<Vec<_>>(),
-        "dead": shape.dead,
-        "delayed": shape.delayed,
-        "leased": shape.leased,
-        "in_transactions": shape.in_transactions,
-        "read_locks": shape.read_locks,
-        "puts": shape.puts,
-        "takes": shape.takes,
-        "indexes": shape.indexes,
-    })
-}
-
-fn claim_json(claim: &ClaimStat) -> serde_json::Value {
-    json!({
-        "pid": claim.pid,
-        "fence": claim.fence,
-        "attempt": claim.attempt,
-        "expires_in_s": claim.expires_in.as_secs_f64(),
-    })
+    let lines = look.table(Output::width());
+    output.lines(lines)
 }

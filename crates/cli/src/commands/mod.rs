@@ -1,5 +1,6 @@
 //! The commands, one file each. A command takes its options, the `--url`, and where to print.
 
+pub(crate) mod adopt;
 pub(crate) mod backup;
 pub(crate) mod compact;
 pub(crate) mod completion;
@@ -11,11 +12,14 @@ pub(crate) mod explain;
 pub(crate) mod find;
 mod journal;
 pub(crate) mod load;
+mod look;
 pub(crate) mod ls;
 pub(crate) mod package;
 pub(crate) mod put;
 pub(crate) mod rm;
+mod rows;
 pub(crate) mod serve;
+mod shared_memory;
 pub(crate) mod stat;
 pub(crate) mod take;
 pub(crate) mod token;

@@ -1,10 +1,11 @@
 //! `tupelo rm`: removes spaces, or the matches in one space.
 
 use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, SystemTime};
 
-use tupelo::{Error, Space, TupleView};
+use tupelo::{Error, Space, SpaceEntry, TupleView};
 
-use super::{connect_existing, require_shared};
+use super::{connect_existing, pids, require_shared};
 use crate::arguments::Rm;
 use crate::failure::{Failure, MISSING, USAGE};
 use crate::format;
@@ -17,6 +18,13 @@ const STEP_TUPLES: usize = 10_000;
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let words = &options.sought.words;
+    if let Some(time) = options.idle {
+        if !words.is_empty() || url.is_some() || options.sought.condition.is_some() {
+            let problem = "--idle finds the spaces itself\n  Leave out the other words, or --idle.";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        return remove_idle(time, options.yes, output);
+    }
     // A pattern of such a text stands in quotes.
     if url.is_none() && words.len() > 1 && words.iter().all(|word| words::is_space(word)) {
         return words.iter().try_for_each(|url| remove_space(url, options.yes, output));
@@ -62,6 +70,47 @@ fn remove_matches(space: &Space, asked: &Asked) -> Result<u64, Failure> {
     }
 }
 
+/// Removes the spaces that have not changed for so long, and that no process uses. Asks once.
+fn remove_idle(time: Duration, yes: bool, output: &mut Output) -> Result<(), Failure> {
+    let idle = idle_spaces(time)?;
+    let long = format::seconds(time);
+    if idle.is_empty() {
+        output.note(format!("no space has been idle for {long}"));
+        return Ok(());
+    }
+    if !yes {
+        let spaces = format::plural(idle.len() as u64, "space", "spaces");
+        confirm(&format!("remove {spaces}, idle for {long}: {}?", idle.join(", ")))?;
+    }
+    for url in idle {
+        // Meanwhile somebody else may have removed it, or uses it.
+        if !is_in_use(&url) {
+            match remove_space(&url, true, output) {
+                Err(failure) if failure.exit_code() == MISSING => {}
+                removed => removed?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The spaces of this user in which nothing has happened for so long.
+fn idle_spaces(time: Duration) -> Result<Vec<String>, Failure> {
+    #[expect(clippy::disallowed_methods, reason = "files have dates")]
+    let now = SystemTime::now();
+    let is_old =
+        |space: &SpaceEntry| now.duration_since(space.modified).is_ok_and(|since| since >= time);
+    let old = tupelo::spaces()?.into_iter().filter(is_old);
+    let urls = old.map(|space| format!("shm://{}", space.name));
+    Ok(urls.filter(|url| !is_in_use(url)).collect())
+}
+
+/// Whether some other process is in the space. Of a damaged one nobody knows: then yes.
+fn is_in_use(url: &str) -> bool {
+    let stat = connect_existing(url).and_then(|space| Ok(space.stat()?));
+    !stat.is_ok_and(|stat| pids(&stat).is_empty())
+}
+
 fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
     let url = require_shared(url)?;
     // A damaged space, or one of another version, cannot be looked into but has to be removable.
@@ -98,7 +147,7 @@ fn report(count: Option<u64>, url: &str, text: &str, output: &mut Output) -> Res
 }
 
 /// Asks on the terminal; anything but yes is no.
-fn confirm(question: &str) -> Result<(), Failure> {
+pub(super) fn confirm(question: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage(format!(
             "{question}\n  Add --yes: there is no terminal to ask."

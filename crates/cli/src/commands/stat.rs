@@ -4,12 +4,13 @@ use serde_json::json;
 use tupelo::{ShapeStat, Stat, SubscriptionStat, TransactionStat, WhenFull};
 
 use super::journal::{JournalFigures, JournalLook};
-use super::ls::{shape_json, shape_table};
+use super::look::{Look, by_template, who_waits};
+use super::shared_memory::{DIRECTORY, Room};
 use super::{connect_existing, pids};
 use crate::arguments;
 use crate::failure::Failure;
 use crate::format;
-use crate::output::Output;
+use crate::output::{Color, Output};
 use crate::words;
 
 /// Claims that a page lists, and transactions; more are counted.
@@ -23,19 +24,20 @@ pub(crate) fn run(
     let url = words::space(options.space, url)?;
     let space = connect_existing(&url)?;
     let journal = JournalLook::begin(&space).map(|begun| begun.end(&space));
-    let stat = space.stat()?;
+    let look = Look::at(&space)?;
     if output.json {
-        return output.object(&stat_json(&url, &stat, journal));
+        return output.object(&stat_json(&url, &look, journal));
     }
-    page(&url, &stat, journal, output)
+    page(&url, &look, journal, output)
 }
 
 fn page(
     url: &str,
-    stat: &Stat,
+    look: &Look,
     journal: Option<JournalFigures>,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let stat = &look.stat;
     let pids: Vec<String> = pids(stat).iter().map(ToString::to_string).collect();
     let of_max = 100 * stat.bytes_used / stat.bytes_max.max(1);
     output.line(url)?;
@@ -44,14 +46,18 @@ fn page(
         "  memory      {} in use, {} at most ({of_max} %), {} taken from the machine",
         format::bytes(stat.bytes_used),
         format::bytes(stat.bytes_max),
-        format::bytes(stat.bytes_committed),
+        format::bytes(memory_bytes(url, stat)),
     ))?;
     if 2 * stat.largest_free_bytes < stat.bytes_max.saturating_sub(stat.bytes_used) {
         let largest = format::bytes(stat.largest_free_bytes);
         output.line(format!("              in pieces: the largest that is free has {largest}"))?;
     }
+    if let Some(line) = shared_memory(url) {
+        output.line(output.colored(&line, Color::Red))?;
+    }
     output.line(format!("  when full   {}", when_full(stat)))?;
     output.line(format!("  waiting     {}", waiting(stat)))?;
+    waiters(look).into_iter().try_for_each(|line| output.line(line))?;
     if let Some(journal) = journal {
         output.line(format!("  on disk     {journal}"))?;
     }
@@ -75,7 +81,8 @@ fn page(
         return Ok(());
     }
     output.line("")?;
-    shape_table(&stat.shapes).iter().try_for_each(|line| output.line(format!("  {line}")))?;
+    let table = look.table(Output::width().saturating_sub(2));
+    output.lines(table.into_iter().map(|(line, color)| (format!("  {line}"), color)).collect())?;
     let indexed: Vec<&ShapeStat> =
         stat.shapes.iter().filter(|shape| !shape.indexes.is_empty()).collect();
     if !indexed.is_empty() {
@@ -111,6 +118,30 @@ fn waiting(stat: &Stat) -> String {
         return calls;
     }
     format!("{calls}, {} of them for room", format::count(stat.waiting_for_room))
+}
+
+/// Bytes of the machine's memory that the space has now: of its file, if that is there to be looked at.
+fn memory_bytes(url: &str, stat: &Stat) -> u64 {
+    let name = url.strip_prefix("shm://");
+    let spaces = name.and_then(|_| tupelo::spaces().ok()).unwrap_or_default();
+    let itself = spaces.iter().find(|space| Some(space.name.as_str()) == name);
+    itself.map_or(stat.bytes_committed, |space| space.bytes)
+}
+
+/// The line about the memory that all spaces share, if it is that which is full.
+fn shared_memory(url: &str) -> Option<String> {
+    let room = Room::now().filter(|room| url.starts_with("shm://") && room.is_used_up())?;
+    let (free, total) = (format::bytes(room.free_bytes), format::bytes(room.total_bytes));
+    Some(format!(
+        "  {DIRECTORY}    full: {free} free of {total}, so puts fail before the space is full; see `tupelo ls`"
+    ))
+}
+
+/// Lines about who waits for what.
+fn waiters(look: &Look) -> Vec<String> {
+    let line =
+        |(template, pids, _): (String, Vec<u32>, _)| format!("{} for {template}", who_waits(&pids));
+    listed("           ", by_template(look.blocked.clone()).into_iter().map(line).collect())
 }
 
 /// Lines about hidden tuples, as far as there are any.
@@ -183,24 +214,29 @@ fn transaction_json(transaction: &TransactionStat) -> serde_json::Value {
     })
 }
 
-fn stat_json(url: &str, stat: &Stat, journal: Option<JournalFigures>) -> serde_json::Value {
+fn stat_json(url: &str, look: &Look, journal: Option<JournalFigures>) -> serde_json::Value {
+    let stat = &look.stat;
+    let of_template = |(template, pids, _)| json!({ "template": template, "pids": pids });
+    let blocked = by_template(look.blocked.clone()).into_iter().map(of_template);
     json!({
         "url": url,
         "tuples": stat.tuples,
         "bytes_used": stat.bytes_used,
         "bytes_committed": stat.bytes_committed,
+        "bytes_memory": memory_bytes(url, stat),
         "bytes_max": stat.bytes_max,
         "largest_free_bytes": stat.largest_free_bytes,
         "tuples_max": stat.tuples_max,
         "when_full": stat.when_full.name(),
         "dropped": stat.dropped,
         "waiters": stat.waiters,
+        "blocked": blocked.collect::<Vec<_>>(),
         "where_errors": stat.where_errors,
         "waiting_for_room": stat.waiting_for_room,
         "subscriptions": stat.subscriptions.iter().map(subscription_json).collect::<Vec<_>>(),
         "transactions": stat.transactions.iter().map(transaction_json).collect::<Vec<_>>(),
         "pids": pids(stat),
         "journal": journal.map(JournalFigures::json),
-        "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
+        "shapes": stat.shapes.iter().map(|shape| look.shape_json(shape)).collect::<Vec<_>>(),
     })
 }

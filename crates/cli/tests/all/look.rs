@@ -34,7 +34,7 @@ fn ls_lists_the_spaces_of_the_machine() {
 }
 
 #[test]
-fn ls_of_a_space_counts_its_shapes() {
+fn ls_of_a_space_counts_its_shapes_and_names() {
     let space = filled("ls-space");
     let mut shapes = run(&["ls", &space.url, "--json"]).objects();
     shapes.sort_by_key(|shape| shape["shape"].to_string());
@@ -45,8 +45,10 @@ fn ls_of_a_space_counts_its_shapes() {
         assert!(!shapes[0][key].is_null(), "no {key}");
     }
     let table = run(&["ls", &space.url]).out;
-    assert!(table.starts_with("SHAPE "), "{table}");
-    assert!(table.contains("(str, int) "), "{table}");
+    assert!(table.starts_with("FIRST FIELD "), "{table}");
+    assert!(table.contains("\"job\" "), "{table}");
+    let job = shapes[1]["names"][0].clone();
+    assert_eq!((&job["first"], &job["count"]), (&"job".into(), &2.into()));
 }
 
 #[test]
@@ -145,13 +147,13 @@ fn top_counts_per_second_from_the_second_look_on() {
     assert_eq!(looks[3]["puts_per_s"], 0.0);
     assert_eq!(looks[3]["takes_per_s"], 0.0);
     let tables = run(&["top", &space.url, "--count", "2", "--interval", "50ms"]).out;
-    let heads: Vec<&str> = tables.lines().filter(|line| line.contains("SHAPE")).collect();
+    let heads: Vec<&str> = tables.lines().filter(|line| line.contains("FIRST FIELD")).collect();
     assert_eq!(heads.len(), 2, "{tables}");
     assert!(heads[0].find("take/s").unwrap() < 60, "what changes is seen on any screen: {tables}");
 }
 
 /// Both ends of a terminal: what a person sees and types, and what a program has.
-fn terminal() -> (File, File) {
+pub(crate) fn terminal() -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -186,7 +188,7 @@ fn top_on((ours, theirs): &mut (File, File), space: &TestSpace) -> Child {
         .unwrap();
     let mut shown = Vec::new();
     let mut bytes = [0; 4096];
-    while !String::from_utf8_lossy(&shown).contains("(str, float)") {
+    while !String::from_utf8_lossy(&shown).contains("\"result\"") {
         let count = ours.read(&mut bytes).unwrap();
         shown.extend_from_slice(&bytes[..count]);
     }

@@ -8,6 +8,7 @@ mod copies;
 mod look;
 mod put_and_find;
 mod refusals;
+mod rows;
 mod serve;
 mod serve_files;
 mod serve_tls;

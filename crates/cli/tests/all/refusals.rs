@@ -99,6 +99,19 @@ fn entries_have_no_numbers_to_be_ordered_by() {
 }
 
 #[test]
+fn entries_are_ordered_by_the_name_of_a_field_and_tuples_by_its_number() {
+    let space = TestSpace::new("by-name");
+    let url = space.url.as_str();
+    for entry in ["Job{id: 1, priority: 3}", "Job{id: 2, priority: 9}"] {
+        assert_eq!(run(&["put", url, entry]).code, 0);
+    }
+    let taken = run(&["take", url, "Job{}", "--order", "max:priority"]).out;
+    assert_eq!(taken, "Job{id: 2, priority: 9}\n");
+    let refused = run(&["take", url, "job", ":int", "--order", "max:priority"]);
+    assert!(refused.err.contains("only fields of entries have names"), "{}", refused.err);
+}
+
+#[test]
 fn tuples_have_no_more_fields_to_be_ordered_by_than_are_asked_for() {
     let space = TestSpace::new("no-such-field");
     let url = space.url.as_str();

@@ -103,6 +103,10 @@ pub enum Error {
     Storage(Box<str>),
     /// What the memory below said.
     Memory(Box<tupelo_shm::Error>),
+    /// The call was given up between two steps ([`crate::in_steps`]): its language has something to raise. Nothing happened.
+    Interrupted,
+    /// The call was given up between two steps ([`crate::in_steps`]): its time was over. Nothing happened.
+    OutOfTime,
     /// Something must be had first; never leaves the engine.
     #[doc(hidden)]
     Need(Need),
@@ -123,6 +127,8 @@ pub struct Fullness {
     pub shapes: u32,
     /// Those that nobody can take now: claimed, dead, in a transaction, or there later. 0 if tuples are dropped for others.
     pub hidden: u64,
+    /// Bytes of the arena that are buffers of subscriptions. 0 if tuples are dropped for others.
+    pub buffers_bytes: u64,
     /// Tuples that it may hold, if that is limited.
     pub tuples_max: Option<u64>,
     /// Whether it was for the number of tuples that more were refused.
@@ -350,6 +356,8 @@ impl fmt::Display for Error {
             Self::Template(problem) | Self::System(problem) | Self::Storage(problem) => {
                 f.write_str(problem)
             }
+            Self::Interrupted => f.write_str("the call was interrupted between two looks"),
+            Self::OutOfTime => f.write_str("the time was over before every tuple was looked at"),
             Self::Memory(error) => error.fmt(f),
             Self::Need(need) => write!(f, "missing {need:?}"),
         }
@@ -399,6 +407,14 @@ impl fmt::Display for Fullness {
             write!(
                 f,
                 "; {hidden} of them nobody can take now (claimed, dead, in a transaction, or there later: see `tupelo stat`)"
+            )?;
+        }
+        // Where they are what fills it.
+        if !self.too_many && self.buffers_bytes > used_bytes / 4 {
+            let buffers = Bytes(self.buffers_bytes);
+            write!(
+                f,
+                "; {buffers} of that are buffers of subscriptions: smaller ones do (buffer, buffer_bytes)"
             )?;
         }
         self.system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))

@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod layout;
 pub(crate) mod refusable;
 pub(crate) mod signal;
+pub(crate) mod steps;
 pub(crate) mod sync;
 pub(crate) mod terms;
 pub(crate) mod visitor;

@@ -8,6 +8,7 @@ use crate::inspect::blocked::{self, Blocked};
 #[cfg(any(test, feature = "full-check"))]
 use crate::inspect::check::{self, Report};
 use crate::inspect::holdings::{self, Holding};
+use crate::inspect::names::{self, ShapeNames};
 use crate::inspect::stat::{self, Stat};
 use crate::recovery::full::{self, Limits, WhenFull};
 use crate::recovery::sweep;
@@ -61,6 +62,16 @@ impl Engine {
     /// [`Error::Memory`] if the space is damaged.
     pub fn shapes_present(&self) -> Result<Vec<(Shape, u64)>, Error> {
         stat::shapes_present(self)
+    }
+
+    /// The tuples of each shape by their name, the first field where that is a text. At most about `tuples_max` tuples of
+    /// a shape are looked at. Each figure is right at some moment of the call, or nearly: others come and go meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if the space is damaged.
+    pub fn names(&self, tuples_max: u64) -> Result<Vec<ShapeNames>, Error> {
+        names::names(self, tuples_max)
     }
 
     /// How many tuples there are that nobody finds now: they are held, dead, or not visible yet. Waits for no lock.

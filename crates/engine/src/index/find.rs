@@ -320,11 +320,8 @@ impl<'t> Search<'t> {
             Order::Fifo | Order::Any => self.oldest(view, partition),
             Order::Lifo => self.first(view, partition, true),
             Order::Random => at(self.apart(move |search| search.random(view, partition, random))),
-            Order::Max(field) => {
-                at(self.apart(move |search| search.extreme(view, partition, field, true)))
-            }
-            Order::Min(field) => {
-                at(self.apart(move |search| search.extreme(view, partition, field, false)))
+            Order::Max(_) | Order::Min(_) | Order::MaxOf(_) | Order::MinOf(_) => {
+                at(self.apart(move |search| search.extreme(view, partition, order)))
             }
         }
     }
@@ -389,14 +386,8 @@ impl<'t> Search<'t> {
     }
 
     #[cold]
-    fn extreme(
-        &self,
-        view: &View<'_>,
-        partition: Partition<'_>,
-        field: usize,
-        greatest: bool,
-    ) -> u32 {
-        extreme(view, self.kinds, self.matches(view, partition), field, greatest)
+    fn extreme(&self, view: &View<'_>, partition: Partition<'_>, order: Order) -> u32 {
+        extreme(view, self.kinds, self.matches(view, partition), order)
     }
 }
 
@@ -407,35 +398,39 @@ pub(crate) fn chosen(count: usize, random: u64) -> Option<usize> {
     (count != 0).then(|| usize::try_from(product >> 64).unwrap_or(0))
 }
 
-/// The record with the extreme value in `field`, the first among equals, or 0. Looks at all.
+/// The record that an order by a field asks for, the first among equals, or 0. Looks at all. The order goes by a number: the
+/// records are of one class.
 pub(crate) fn extreme(
     view: &View<'_>,
     kinds: &[Kind],
     all: impl IntoIterator<Item = u32>,
-    field: usize,
-    greatest: bool,
+    order: Order,
 ) -> u32 {
     let precedes = |one, best| {
         let (mut a, mut b) = (record::ImageBuffer::new(), record::ImageBuffer::new());
-        precedes(&a.copy(view, one, kinds), &b.copy(view, best, kinds), field, greatest)
+        precedes(&a.copy(view, one, kinds), &b.copy(view, best, kinds), order)
     };
     let better = |best, one| if best == 0 || precedes(one, best) { one } else { best };
     all.into_iter().fold(0, better)
 }
 
-/// Whether `one` is further out than `best` in `field`. Every value that has an order is further out than
+/// Whether `one` is further out than `best` in the field of `order`, as its class numbers that. Every value that has an order is further out than
 /// one that has none: NaN, `null`, a list, no such field. Text is further up than any number.
-pub(crate) fn precedes(
-    one: &TupleView<'_>,
-    best: &TupleView<'_>,
-    field: usize,
-    greatest: bool,
-) -> bool {
+pub(crate) fn precedes(one: &TupleView<'_>, best: &TupleView<'_>, order: Order) -> bool {
+    let greatest = matches!(order, Order::Max(_) | Order::MaxOf(_));
     let has_order = |field: &Field<'_>| field.order(field).is_some();
-    let Some(one) = one.field(field).filter(has_order) else { return false };
-    let Some(best) = best.field(field).filter(has_order) else { return true };
+    let Some(one) = field_of(one, order).filter(has_order) else { return false };
+    let Some(best) = field_of(best, order).filter(has_order) else { return true };
     let order = one.order_across_kinds(&best);
     order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
+}
+
+/// The field of a tuple that an order goes by.
+fn field_of<'t>(tuple: &TupleView<'t>, order: Order) -> Option<Field<'t>> {
+    match order.among(tuple.class()) {
+        Order::Max(number) | Order::Min(number) => tuple.field(number),
+        _ => None,
+    }
 }
 
 /// A bounded walk over the base list or one ring.

@@ -1,11 +1,12 @@
 //! Who is blocked, and for what: for people who look why nothing happens.
 
-use tupelo_shm::{ParticipantInfo, Section, View};
+use tupelo_shm::{ParticipantInfo, View};
 use tupelo_tuple::Template;
 
 use crate::base::error::Error;
 use crate::base::want::Want;
 use crate::store::{Store, partition, registry};
+use crate::time::bounded_lock;
 use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, nodes, stored};
 
 /// A caller that waits for a tuple, to take or to read it.
@@ -29,7 +30,8 @@ pub(crate) fn blocked(store: &Store) -> Result<Vec<Blocked>, Error> {
         }
         // Only who holds the lock that the wait node is linked under may look into it.
         let scope = node.load(SCOPE);
-        let section = Section::enter(&store.memory, scope)?;
+        // Who was stopped inside is not waited for for long: looking must end.
+        let Some(section) = bounded_lock::enter_in_time(store, scope)? else { continue };
         all.extend(blocked_at(store, section.view(), (number, scope), &participants));
         section.finish()?;
     }

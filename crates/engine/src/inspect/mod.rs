@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod contradictions;
 pub(crate) mod holdings;
 pub(crate) mod kept;
+pub(crate) mod names;
 pub(crate) mod stat;
 
 use tupelo_shm::Section;

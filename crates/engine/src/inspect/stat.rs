@@ -328,7 +328,7 @@ pub(crate) fn count_unseen(store: &Store) -> Result<u64, Error> {
 }
 
 /// An error if what was seen in `view` contradicts itself, or damage was found before, or the space was removed.
-fn require_whole(store: &Store, view: &View<'_>) -> Result<(), Error> {
+pub(crate) fn require_whole(store: &Store, view: &View<'_>) -> Result<(), Error> {
     // First: a space that was removed meanwhile shows nothing.
     store::require_sound(store)?;
     if view.violated() {

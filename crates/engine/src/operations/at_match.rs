@@ -41,7 +41,7 @@ pub(crate) fn at_match<'e, R>(
     if has_condition(template) {
         return filtered::at_filtered_match(store, template, (order, purpose), act);
     }
-    if matches!(order, Order::Max(_) | Order::Min(_)) {
+    if order.is_by_field() {
         return at_chosen(store, template, (order, purpose), act);
     }
     let mut kinds = Kinds::new();
@@ -152,7 +152,9 @@ pub(crate) fn chosen<'t>(
     };
     let by_age = |found: &Chosen<'t>| age(record::at(view, found.reference));
     match (targets, order) {
-        (_, Order::Max(_) | Order::Min(_)) => furthest(section, targets, store.seed, order),
+        (_, Order::Max(_) | Order::Min(_) | Order::MaxOf(_) | Order::MinOf(_)) => {
+            furthest(section, targets, store.seed, order)
+        }
         ([one], _) => pick(one),
         (_, Order::Any) => targets.iter().find_map(pick),
         (_, Order::Random) => pick(one_by_chance(store, view, targets)?),

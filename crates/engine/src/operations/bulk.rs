@@ -329,8 +329,6 @@ pub(crate) fn furthest<'t>(
     seed: u64,
     order: Order,
 ) -> Option<Found<'t>> {
-    let (Order::Max(field) | Order::Min(field)) = order else { return None };
-    let greatest = matches!(order, Order::Max(_));
     let candidates = targets.iter().filter_map(|target| {
         let reference = target.pick(section.view(), order, 0, seed);
         (reference != 0).then_some(Found { target, reference })
@@ -343,9 +341,12 @@ pub(crate) fn furthest<'t>(
         let copy = found.copy(section);
         (found, copy)
     });
-    let best = copied.reduce(|best, one| {
-        if precedes(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
-    });
+    let best =
+        copied.reduce(
+            |best, one| {
+                if precedes(&one.1.view(), &best.1.view(), order) { one } else { best }
+            },
+        );
     best.map(|(found, _)| found)
 }
 

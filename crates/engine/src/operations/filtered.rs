@@ -21,6 +21,7 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::Engine;
 use crate::base::error::Error;
 use crate::base::layout::Layout;
+use crate::base::steps::step;
 use crate::base::want::Want;
 use crate::index::find::{Hit, Order, Purpose};
 use crate::journal;
@@ -39,6 +40,8 @@ use crate::time::list::{self, List};
 /// Copies in the first batch, and in later ones, each of which has twice as many: about 20 us of copying.
 const BATCH_MIN: usize = 8;
 const BATCH_MAX: usize = 256;
+/// Batches that are filtered at once: together some 100 tuples.
+const SMALL_BATCHES: u32 = 4;
 /// Bytes of copies after which a batch is full.
 const BATCH_BYTES: usize = 256 << 10;
 /// Filter results that a waiter keeps, whatever else.
@@ -253,7 +256,7 @@ impl Survey<'_> {
 }
 
 /// Runs `attempt` with more and more filter results, until none is missing.
-pub(crate) fn filtering<R, E>(
+pub(crate) fn filtering<R, E: From<Error>>(
     store: &Store,
     template: &[TemplateRef<'_>],
     filter_results: &mut FilterResults,
@@ -263,12 +266,18 @@ pub(crate) fn filtering<R, E>(
         match attempt(filter_results)? {
             Filtered::Done(result) => return Ok(result),
             Filtered::Unknown(unknown) => {
-                for (shape, sequence, copy) in &unknown.copies {
-                    filter_results.add(
-                        *shape,
-                        *sequence,
-                        filter_result(store, template, &copy.view()),
-                    );
+                let is_small = filter_results.batches < SMALL_BATCHES;
+                let mut filter = || {
+                    for (shape, sequence, copy) in &unknown.copies {
+                        let filter_result = filter_result(store, template, &copy.view());
+                        filter_results.add(*shape, *sequence, filter_result);
+                    }
+                };
+                // A small batch is soon done: to let go of a lock and get it back would take longer.
+                if is_small {
+                    filter();
+                } else {
+                    step(filter)?;
                 }
                 for (shape, frontier) in unknown.frontiers {
                     filter_results.shape(shape).frontier = Some(frontier);

@@ -44,7 +44,7 @@ struct Comparison {
 }
 
 /// Records that are looked at while the lock is held: about 20 us.
-const STEP_RECORDS: usize = 256;
+pub(crate) const STEP_RECORDS: usize = 256;
 
 /// As [`crate::Engine::scan`] says.
 pub(crate) fn scan(engine: &Arc<Engine>, template: Template) -> Scan {
@@ -188,7 +188,8 @@ impl Scan {
             Some(of) => (of.image_bytes_max, LargeCopy::AtOnce),
             None => (usize::MAX, LargeCopy::Afterwards(ImageBuffer::SHORT_BYTES)),
         };
-        let mut at = self.resume(view, Partition::of_shape(view, self.shape));
+        let place = (&self.engine.layout, Partition::of_shape(view, self.shape));
+        let mut at = resume(view, place, self.last);
         let mut seen = VecDeque::new();
         for _ in 0..STEP_RECORDS {
             if at == 0 || seen.len() == at_most {
@@ -226,26 +227,30 @@ impl Scan {
         }
         None
     }
+}
 
-    /// The first record behind the last one that was looked at.
-    fn resume(&self, view: &View<'_>, partition: Partition<'_>) -> u32 {
-        let first = partition.page().load(FIRST);
-        let Some((reference, sequence)) = self.last else { return first };
-        let sequence_of = |reference| record::header(view, reference).load64(record::SEQUENCE);
-        if is_listed(view, &self.engine.layout, partition, (reference, sequence)) {
-            return record::header(view, reference).load(NEXT);
-        }
-        // It was taken: find the place again by its number.
-        let mut at = first;
-        for _ in 0..=partition.steps_max(view) {
-            if at == 0 || sequence_of(at) > sequence {
-                return at;
-            }
-            at = record::header(view, at).load(NEXT);
-        }
-        view.violate();
-        0
+/// The first record of a partition behind the last one that was looked at: of that, its reference and sequence number.
+pub(crate) fn resume(
+    view: &View<'_>,
+    (layout, partition): (&Layout, Partition<'_>),
+    last: Option<(u32, u64)>,
+) -> u32 {
+    let first = partition.page().load(FIRST);
+    let Some((reference, sequence)) = last else { return first };
+    let sequence_of = |reference| record::header(view, reference).load64(record::SEQUENCE);
+    if is_listed(view, layout, partition, (reference, sequence)) {
+        return record::header(view, reference).load(NEXT);
     }
+    // It was taken: find the place again by its number.
+    let mut at = first;
+    for _ in 0..=partition.steps_max(view) {
+        if at == 0 || sequence_of(at) > sequence {
+            return at;
+        }
+        at = record::header(view, at).load(NEXT);
+    }
+    view.violate();
+    0
 }
 
 /// Whether the fields of a tuple are those of a match.

@@ -177,6 +177,7 @@ impl Target<'_> {
         random: u64,
         seed: u64,
     ) -> (u32, u32) {
+        let order = order.among(self.kinds.class());
         if let Some(search) = self.search(seed) {
             let found = search.pick(view, Partition::of_shape(view, self.shape), order, random);
             return (found.reference(), found.learn);
@@ -188,11 +189,8 @@ impl Target<'_> {
                 let all = self.matches(view, seed);
                 chosen(all.len(), random).and_then(|index| all.get(index).copied()).unwrap_or(0)
             }
-            Order::Max(field) => {
-                extreme(view, self.kinds.as_slice(), self.matches(view, seed), field, true)
-            }
-            Order::Min(field) => {
-                extreme(view, self.kinds.as_slice(), self.matches(view, seed), field, false)
+            Order::Max(_) | Order::Min(_) | Order::MaxOf(_) | Order::MinOf(_) => {
+                extreme(view, self.kinds.as_slice(), self.matches(view, seed), order)
             }
         };
         (reference, 0)

@@ -3,9 +3,12 @@
 use tupelo_tuple::Shape;
 
 use crate::base::error::{Error, Fullness, InPieces};
-use crate::base::layout::EXTENT_BYTES;
+use crate::base::layout::{EXTENT_BYTES, head};
 use crate::store::partition::{LIVE, Partition};
 use crate::store::{Store, arena, count, registry};
+
+/// Extents that are looked at for an error: some 10 us.
+const EXTENTS_LOOKED_AT_MAX: u32 = 1 << 14;
 
 /// The error of a space that can not grow, with its figures.
 #[cold]
@@ -54,6 +57,7 @@ pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Full
         tuples,
         fullest: fullest(store),
         shapes: shapes(store),
+        buffers_bytes: buffers_bytes(store),
         hidden: visible(store).map_or(0, |visible| tuples.saturating_sub(visible)),
         tuples_max: (store.tuples_max != 0).then_some(store.tuples_max),
         used_bytes: u64::from(used) * EXTENT_BYTES as u64,
@@ -64,6 +68,22 @@ pub(crate) fn fullness(store: &Store, system: Option<tupelo_shm::Error>) -> Full
         waiting: 0,
         in_pieces: None,
     }
+}
+
+/// Bytes of the buffers of subscriptions. Nobody looks in a space that drops its oldest tuples, or in a very large one.
+fn buffers_bytes(store: &Store) -> u64 {
+    let view = store.memory.view();
+    let committed = arena::line(&view).load(arena::COMMITTED).min(store.layout.extents_all);
+    if drops_oldest(store) || committed > EXTENTS_LOOKED_AT_MAX {
+        return 0;
+    }
+    let (mut extent, mut buffers) = (0, 0);
+    while extent < committed {
+        let (owner, extents) = arena::owner(&view, &store.layout, extent).unwrap_or((0, 1));
+        buffers += if owner == head::NODES_SCOPE { u64::from(extents) } else { 0 };
+        extent = extent.saturating_add(extents.max(1));
+    }
+    buffers * EXTENT_BYTES as u64
 }
 
 /// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.

@@ -84,7 +84,7 @@ impl Step<'_> {
         if self.has("error") { String::new() } else { self.label("as") }
     }
 
-    fn lease_terms(&self) -> LeaseTerms {
+    pub(super) fn lease_terms(&self) -> LeaseTerms {
         let length = |key| if self.has(key) { self.length(key) } else { None };
         LeaseTerms { lease_ms: length("lease"), after_ms: length("after") }
     }

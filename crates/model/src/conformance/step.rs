@@ -102,7 +102,7 @@ impl Step<'_> {
             "put_all" => Operation::PutAll { tuples: self.tuples(verb) },
             "put_if_absent" => {
                 let (tuple, unless) = (self.tuple(verb), self.template("unless"));
-                Operation::PutIfAbsent { tuple, unless }
+                Operation::PutIfAbsent { tuple, unless, terms: self.lease_terms() }
             }
             "try_take" => Operation::TryTake { template: template(), order: self.order() },
             "try_read" => Operation::TryRead { template: template(), order: self.order() },
@@ -355,14 +355,17 @@ impl Step<'_> {
     pub(super) fn order(&self) -> Order {
         let Some(json) = self.optional("order") else { return Order::default() };
         let text = self.text("order", json);
-        let (name, field) = text.split_once(' ').unwrap_or((text, ""));
-        match (name, field.parse()) {
+        let (name, field_text) = text.split_once(' ').unwrap_or((text, ""));
+        match (name, field_text.parse()) {
             ("fifo", _) => Order::Fifo,
             ("lifo", _) => Order::Lifo,
             ("random", _) => Order::Random,
             ("any", _) => Order::Any,
             ("max", Ok(field)) => Order::Max(field),
             ("min", Ok(field)) => Order::Min(field),
+            // A case lives as long as the program that runs it.
+            ("max", Err(_)) => Order::MaxOf(field_text.to_owned().leak()),
+            ("min", Err(_)) => Order::MinOf(field_text.to_owned().leak()),
             _ => self.wrong("no such order"),
         }
     }

@@ -154,7 +154,7 @@ impl State {
     fn with_room(&self, at: Place, operation: &Operation) -> Vec<Self> {
         let (at, tuples, leaving): (_, Vec<&Tuple>, _) = match operation {
             Operation::Put { tuple } | Operation::PutLeased { tuple, .. } => (at, vec![tuple], 0),
-            Operation::PutIfAbsent { tuple, unless } if !self.space(at).present(unless) => {
+            Operation::PutIfAbsent { tuple, unless, .. } if !self.space(at).present(unless) => {
                 (at, vec![tuple], 0)
             }
             Operation::PutAll { tuples } | Operation::PutAllLeased { tuples, .. } => {
@@ -208,8 +208,9 @@ impl State {
             Operation::PutAll { tuples } => {
                 answer(space.put_all(tuples.clone()), |count| Answer::Count(count as u64))
             }
-            Operation::PutIfAbsent { tuple, unless } => {
-                answer(space.put_if_absent(tuple.clone(), unless), Answer::Flag)
+            Operation::PutIfAbsent { tuple, unless, terms } => {
+                let put = space.put_if_absent_leased(tuple.clone(), unless, *terms);
+                answer(put, Answer::Flag)
             }
             Operation::Count { template } => Answer::Count(space.count(template)),
             Operation::Present { template } => Answer::Flag(space.present(template)),

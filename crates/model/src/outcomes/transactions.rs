@@ -92,6 +92,9 @@ impl State {
             Operation::Put { tuple } => {
                 answer(space.put_inside(ticket, tuple.clone()), |()| Answer::Done)
             }
+            Operation::PutIfAbsent { tuple, unless, .. } => {
+                answer(space.put_if_absent_inside(ticket, tuple.clone(), unless), Answer::Flag)
+            }
             Operation::Count { template } => {
                 let view = View::inside(ticket, Want::Read);
                 Answer::Count(space.seen(template, view).count() as u64)
@@ -114,6 +117,12 @@ impl State {
         };
         if let Some(refused) = self.unless_open(label) {
             return vec![refused];
+        }
+        if [&self.main, &self.other].into_iter().any(|space| space.has_what_was_absent(ticket)) {
+            let undone = self.rolls_back(label).into_iter();
+            return undone
+                .map(|(_, after)| (refused(&Refusal::TransactionAborted), after))
+                .collect();
         }
         let (mains, others) = (self.main.with_room_for(ticket), self.other.with_room_for(ticket));
         let mut first = [mains[0].clone(), others[0].clone()];

@@ -1,8 +1,8 @@
 //! Histories of several callers that no order of their calls explains, and their neighbours that one does.
 
 use tupelo_model::{
-    Answer, Call, Event, EventKind, Operation, Order, Place, Space, State, linearization, template,
-    tuple,
+    Answer, Call, Event, EventKind, LeaseTerms, Operation, Order, Place, Space, State,
+    linearization, template, tuple,
 };
 
 /// A call in the space that nearly all is about; the two numbers are its beginning and its end.
@@ -91,7 +91,11 @@ fn a_miss_over_several_shapes_is_a_miss_at_one_moment_o4() {
 #[test]
 fn of_two_racers_one_puts_o8() {
     let race = |unless: &str, wins| {
-        let put = || Operation::PutIfAbsent { tuple: tuple("leader"), unless: template(unless) };
+        let put = || Operation::PutIfAbsent {
+            tuple: tuple("leader"),
+            unless: template(unless),
+            terms: LeaseTerms::default(),
+        };
         [call(1, 3, put(), Answer::Flag(true)), call(2, 4, put(), Answer::Flag(wins))]
     };
     assert!(explained(&[], &race("leader", false)));

@@ -40,6 +40,7 @@ mod kind {
     pub(super) const EVENTS: u64 = 37;
     pub(super) const WAITING: u64 = 38;
     pub(super) const TAKEN: u64 = 39;
+    pub(super) const NAMES: u64 = 40;
 }
 
 impl Operation<'_> {
@@ -63,6 +64,7 @@ impl Operation<'_> {
             Self::Transfer { .. } => kind::TRANSFER,
             Self::Stat => kind::STAT,
             Self::Blocked => kind::BLOCKED,
+            Self::Names => kind::NAMES,
             Self::Explain { .. } => kind::EXPLAIN,
             Self::Next { .. } => kind::NEXT,
             Self::Events { .. } => kind::EVENTS,
@@ -92,7 +94,12 @@ impl Operation<'_> {
             | Self::Events { .. }
             | Self::Taken { .. }
             | Self::Check { .. } => 1,
-            Self::Room | Self::HasRead | Self::Stat | Self::Blocked | Self::Waiting => 0,
+            Self::Room
+            | Self::HasRead
+            | Self::Stat
+            | Self::Blocked
+            | Self::Names
+            | Self::Waiting => 0,
         }
     }
 
@@ -150,7 +157,12 @@ impl Operation<'_> {
             Self::Settle(settlement) => write_settlement(out, settlement)?,
             Self::Check { tuples } => out.extend(tuples.0),
             Self::Taken { arrived } => write::bool(out, *arrived),
-            Self::Room | Self::HasRead | Self::Stat | Self::Blocked | Self::Waiting => {}
+            Self::Room
+            | Self::HasRead
+            | Self::Stat
+            | Self::Blocked
+            | Self::Names
+            | Self::Waiting => {}
         }
         Ok(())
     }
@@ -214,6 +226,7 @@ impl<'a> Operation<'a> {
             },
             (kind::STAT, 0) => Self::Stat,
             (kind::BLOCKED, 0) => Self::Blocked,
+            (kind::NAMES, 0) => Self::Names,
             (kind::EXPLAIN, 1) => Self::Explain { template: TemplateBytes::read(reader)? },
             (kind::NEXT, 1) => Self::Next { at_most: read_count(reader)? },
             (kind::EVENTS, 1) => Self::Events { at_most: read_count(reader)? },

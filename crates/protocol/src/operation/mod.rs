@@ -135,6 +135,8 @@ pub enum Operation<'a> {
     Stat,
     /// The callers that wait for a tuple. Answered by tuples.
     Blocked,
+    /// The tuples of each shape by their first field, where that is a text. Answered by tuples.
+    Names,
     /// Why a template matches nothing, or how much it matches. Answered by tuples.
     Explain {
         /// The template.
@@ -311,6 +313,7 @@ impl Operation<'_> {
             | Self::Scan { .. }
             | Self::Stat
             | Self::Blocked
+            | Self::Names
             | Self::Explain { .. }
             | Self::Next { .. }
             | Self::Events { .. }
@@ -344,6 +347,7 @@ impl Operation<'_> {
             Self::Transfer { .. } => "copy_to",
             Self::Stat => "stat",
             Self::Blocked => "blocked",
+            Self::Names => "names",
             Self::Explain { .. } => "explain",
             Self::Next { .. } => "next",
             Self::Events { .. } => "events",

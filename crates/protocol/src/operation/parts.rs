@@ -1,7 +1,7 @@
 //! The parts of operations in a frame: orders, amounts, and what stands for one of several words.
 
 use tupelo_tuple::encoding::{Reader, write};
-use tupelo_tuple::{DecodeError, EncodeError, Order};
+use tupelo_tuple::{DecodeError, EncodeError, FieldName, Order};
 
 use super::{Action, Amount, Settlement, SpaceId, SpaceIds, Target, Term, Watched};
 use crate::wire::{
@@ -10,6 +10,11 @@ use crate::wire::{
 };
 
 pub(super) fn write_order(out: &mut Vec<u8>, order: Order) -> Result<(), EncodeError> {
+    if let Order::MaxOf(name) | Order::MinOf(name) = order {
+        write::array_header(out, 2)?;
+        number(out, if matches!(order, Order::MaxOf(_)) { 6 } else { 7 });
+        return write::str(out, name.text());
+    }
     let (kind, field) = match order {
         Order::Fifo => (0, None),
         Order::Lifo => (1, None),
@@ -17,6 +22,7 @@ pub(super) fn write_order(out: &mut Vec<u8>, order: Order) -> Result<(), EncodeE
         Order::Any => (3, None),
         Order::Max(field) => (4, Some(field)),
         Order::Min(field) => (5, Some(field)),
+        Order::MaxOf(_) | Order::MinOf(_) => unreachable!("written above"),
     };
     write::array_header(out, 1 + usize::from(field.is_some()))?;
     number(out, kind);
@@ -27,7 +33,7 @@ pub(super) fn write_order(out: &mut Vec<u8>, order: Order) -> Result<(), EncodeE
 }
 
 pub(super) fn read_order(reader: &mut Reader<'_>) -> Result<Order, DecodeError> {
-    const SHAPE: &str = "an order is a list of its number, 0 to 5, and for 4 and 5 of a field";
+    const SHAPE: &str = "an order is a list of its number, 0 to 7, for 4 and 5 of a field, and for 6 and 7 of its name";
     let error = reader.error(SHAPE);
     let items = reader.expect_list(SHAPE)?;
     match (items, read_number(reader)?) {
@@ -37,8 +43,17 @@ pub(super) fn read_order(reader: &mut Reader<'_>) -> Result<Order, DecodeError> 
         (1, 3) => Ok(Order::Any),
         (2, 4) => Ok(Order::Max(read_count(reader)?)),
         (2, 5) => Ok(Order::Min(read_count(reader)?)),
+        (2, 6) => Ok(Order::MaxOf(read_field_name(reader, error)?)),
+        (2, 7) => Ok(Order::MinOf(read_field_name(reader, error)?)),
         _ => Err(error),
     }
+}
+
+fn read_field_name(
+    reader: &mut Reader<'_>,
+    too_many: DecodeError,
+) -> Result<FieldName, DecodeError> {
+    FieldName::new(read_text(reader)?).map_err(|_| too_many)
 }
 
 pub(super) fn write_amount(out: &mut Vec<u8>, amount: Amount) -> Result<(), EncodeError> {

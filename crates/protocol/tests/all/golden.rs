@@ -9,7 +9,7 @@ use tupelo_protocol::{
     Request, SessionState, SessionTerms, Settlement, SpaceId, SpaceIds, Target, TemplateBytes,
     Term, Tuples, Watched, Welcome,
 };
-use tupelo_tuple::{Order, Template, Tuple, WhenFull, with_all_tuples};
+use tupelo_tuple::{FieldName, Order, Template, Tuple, WhenFull, with_all_tuples};
 
 /// The named field of a frame.
 fn field<'j>(frame: &'j Json, name: &str) -> &'j Json {
@@ -84,14 +84,18 @@ impl Encodings {
 }
 
 fn order(text: &str) -> Order {
-    let of_field = |text: &str| text.parse().unwrap();
+    let named = |name| FieldName::new(name).unwrap();
     match text.split_once(' ') {
         None if text == "fifo" => Order::Fifo,
         None if text == "lifo" => Order::Lifo,
         None if text == "random" => Order::Random,
         None if text == "any" => Order::Any,
-        Some(("max", field)) => Order::Max(of_field(field)),
-        Some(("min", field)) => Order::Min(of_field(field)),
+        Some(("max", field)) => {
+            field.parse().map_or_else(|_| Order::MaxOf(named(field)), Order::Max)
+        }
+        Some(("min", field)) => {
+            field.parse().map_or_else(|_| Order::MinOf(named(field)), Order::Min)
+        }
         _ => panic!("{text} is no order"),
     }
 }
@@ -167,6 +171,7 @@ fn operation<'e>(kind: &str, frame: &'e Json, encodings: &'e Encodings) -> Optio
         }
         "stat" => Operation::Stat,
         "blocked" => Operation::Blocked,
+        "names" => Operation::Names,
         "explain" => Operation::Explain { template },
         "next" => Operation::Next { at_most: usize::try_from(number(frame, "at_most")).unwrap() },
         "events" => {

@@ -48,6 +48,7 @@ pub(super) fn perform(space: &Space, operation: &Operation<'_>) -> Result<Answer
     let tuples = match *operation {
         Operation::Stat => encoded(&space.stat()?.to_tuples())?,
         Operation::Blocked => blocked(space)?,
+        Operation::Names => encoded(&tupelo::names_to_tuples(&space.names()?))?,
         Operation::Dead { template } => {
             with_template(template, |template| claims::dead(space, template))?
         }

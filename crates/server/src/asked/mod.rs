@@ -182,6 +182,7 @@ fn at_once(
         Operation::Dead { .. }
         | Operation::Stat
         | Operation::Blocked
+        | Operation::Names
         | Operation::Explain { .. } => return looks::perform(space, operation).map(Some),
         _ => return Ok(None),
     };

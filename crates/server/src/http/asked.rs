@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
-use tupelo::{Order, Template, Tuple, WhenFull, with_all_tuples};
+use tupelo::{FieldName, Order, Template, Tuple, WhenFull, with_all_tuples};
 use tupelo_protocol::{Action, Amount, Fault, Operation, PutTerms, TemplateBytes, Tuples};
 
 /// Longest time that a request may wait: whatever is between client and server gives up before.
@@ -265,6 +265,10 @@ pub(super) fn order(given: Option<Json>) -> Result<Order, Fault> {
         let field = given.as_object().filter(|object| object.len() == 1)?.get(name)?;
         usize::try_from(field.as_u64()?).ok()
     };
+    let by_name = |name: &str| {
+        let field = given.as_object().filter(|object| object.len() == 1)?.get(name)?;
+        FieldName::new(field.as_str()?).ok()
+    };
     Ok(match given.as_str() {
         Some("fifo") => Order::Fifo,
         Some("lifo") => Order::Lifo,
@@ -273,11 +277,15 @@ pub(super) fn order(given: Option<Json>) -> Result<Order, Fault> {
         _ => match (by_field("max"), by_field("min")) {
             (Some(field), _) => Order::Max(field),
             (_, Some(field)) => Order::Min(field),
-            _ => {
-                let hint =
-                    "give \"fifo\", \"lifo\", \"random\", \"any\", {\"max\": 1} or {\"min\": 1}";
-                return Err(bad(format!("order is {given}"), hint));
-            }
+            _ => match (by_name("max"), by_name("min")) {
+                (Some(name), _) => Order::MaxOf(name),
+                (_, Some(name)) => Order::MinOf(name),
+                _ => {
+                    let hint = "give \"fifo\", \"lifo\", \"random\", \"any\", {\"max\": 1} or {\"min\": 1}, \
+                                and of entries {\"max\": \"priority\"}";
+                    return Err(bad(format!("order is {given}"), hint));
+                }
+            },
         },
     })
 }

@@ -38,6 +38,7 @@ impl Narrowed<'_> {
             | Operation::Begin { .. }
             | Operation::Stat
             | Operation::Blocked
+            | Operation::Names
             | Operation::Next { .. }
             | Operation::Events { .. }
             | Operation::Waiting
@@ -103,7 +104,7 @@ impl Principal {
                 self.narrowed((Right::Read, "scan"), space, template)?
             }
             // They tell of whatever is there.
-            Operation::Stat | Operation::Blocked | Operation::Explain { .. } => {
+            Operation::Stat | Operation::Blocked | Operation::Names | Operation::Explain { .. } => {
                 self.require(Right::Admin, space)?;
                 None
             }
@@ -305,7 +306,8 @@ mod tests {
             assert_eq!(left, "(\"job\", _)");
             assert!(holder(&["jobs : put", "work : take"]).narrow("jobs", operation).is_err());
         }
-        for operation in [Operation::Stat, Operation::Blocked, Operation::Explain { template }] {
+        let looks = [Operation::Stat, Operation::Blocked, Operation::Names];
+        for operation in looks.into_iter().chain([Operation::Explain { template }]) {
             assert!(one.narrow("jobs", operation).is_err());
             assert!(holder(&["jobs : admin"]).narrow("jobs", operation).is_ok());
         }

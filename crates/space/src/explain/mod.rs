@@ -4,6 +4,7 @@ mod nearest;
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use tupelo_engine::{HeldBy, Holding};
 use tupelo_tuple::{Shape, TemplateRef};
@@ -13,6 +14,8 @@ pub use nearest::{Difference, Nearest};
 use crate::connect::Space;
 use crate::error::Error;
 
+/// Longest look for a reason where a condition is asked of every tuple.
+const LOOK: Duration = Duration::from_millis(100);
 /// Shapes that the text lists.
 const LISTED_MAX: usize = 4;
 
@@ -75,7 +78,9 @@ impl Space {
     /// As [`Space::explain`], for an error that is about something else: where looking fails, it says so.
     #[cold]
     pub fn explain_if_possible(&self, template: &[TemplateRef<'_>]) -> Explanation {
-        tupelo_client::briefly(|| self.explain(template))
+        let until = Instant::now().checked_add(LOOK);
+        let explain = || tupelo_engine::in_steps(until, || self.explain(template));
+        tupelo_client::briefly(explain)
             .unwrap_or_else(|error| Explanation::unknown(template, &error))
     }
 

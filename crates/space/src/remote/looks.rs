@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use tupelo_engine::{Blocked, ClaimStat, HeldBy, Holding, SubscriptionStat, TransactionStat};
+use tupelo_engine::{
+    Blocked, ClaimStat, HeldBy, Holding, NameStat, ShapeNames, SubscriptionStat, TransactionStat,
+};
 use tupelo_protocol::{Operation, TemplateBytes};
 use tupelo_tuple::{Template, TemplateRef, Tuple, TupleView, Value, WhenFull};
 
@@ -30,6 +32,12 @@ impl Space {
     #[cold]
     pub(crate) fn stat_remotely(&self) -> Result<Stat, Error> {
         Stat::of_tuples(&self.tuples_about(&Operation::Stat)?)
+    }
+
+    /// As [`Space::names`].
+    #[cold]
+    pub(crate) fn names_remotely(&self) -> Result<Vec<ShapeNames>, Error> {
+        names_of_tuples(&self.tuples_about(&Operation::Names)?)
     }
 
     /// As [`Space::explain`].
@@ -183,6 +191,42 @@ fn shape_of(fields: &mut Fields<'_>) -> Result<ShapeStat, Error> {
         takes: fields.number()?,
         indexes: indexes_of(fields.value()?)?,
     })
+}
+
+/// What [`Space::names`] tells, as tuples: one of each shape, and behind it its names.
+pub fn names_to_tuples(all: &[ShapeNames]) -> Vec<Tuple> {
+    let mut tuples = Vec::new();
+    for ShapeNames { shape, names, others } in all {
+        tuples.push(Row::of("shape").shape(shape).number(*others).done());
+        tuples.extend(names.iter().map(|NameStat { name, of, count, claimed, dead }| {
+            let row = Row::of("name").text(name).optional_text(of.as_deref());
+            row.numbers(&[*count, *claimed, *dead]).done()
+        }));
+    }
+    tuples
+}
+
+/// The input of [`names_to_tuples`]. Unknown tuples are skipped.
+fn names_of_tuples(tuples: &[Tuple]) -> Result<Vec<ShapeNames>, Error> {
+    let mut all = Vec::<ShapeNames>::new();
+    for tuple in tuples {
+        let (what, mut fields) = Fields::of(tuple)?;
+        match (what, all.last_mut()) {
+            ("shape", _) => {
+                let (shape, others) = (fields.shape()?, fields.number()?);
+                all.push(ShapeNames { shape, names: Vec::new(), others });
+            }
+            ("name", Some(of_shape)) => of_shape.names.push(NameStat {
+                name: fields.text()?,
+                of: fields.optional_text()?,
+                count: fields.number()?,
+                claimed: fields.number()?,
+                dead: fields.number()?,
+            }),
+            _ => {}
+        }
+    }
+    Ok(all)
 }
 
 /// The fields of each index.

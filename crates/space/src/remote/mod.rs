@@ -21,6 +21,7 @@ use crate::connect::{Backend, ConnectOptions, Space};
 use crate::error::Error;
 use crate::wait::{Elsewhere, Waiter, Want, Watch};
 pub(crate) use ask::{Ask, collect, encoded, find, not_due, put_terms};
+pub use looks::names_to_tuples;
 pub use spaces::{ServerSpace, spaces_of};
 
 /// Opens the space `name` of `server`.

@@ -13,6 +13,9 @@ use crate::error::Error;
 /// Longest name of a space, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = tupelo_shm::NAME_BYTES_MAX;
 
+/// The schemes of URLs that lead to a space.
+pub const SCHEMES: [&str; 6] = ["mem", "shm", "file", "unix", "tcp", "tls"];
+
 /// The contents of a URL: where the space lives, and how a new one is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -80,7 +83,9 @@ fn no_engine(url: &str, scheme: &str, path: &str) -> Error {
         "no engine for {scheme}:// in {url:?}; there are mem://, shm://, file://, unix://, tcp:// and tls://"
     );
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
+    let meant = tupelo_tuple::nearest(scheme, SCHEMES);
     let hint = match scheme {
+        _ if meant.is_some() => format!("did you mean {}://{path}?", meant.unwrap_or_default()),
         "http" | "https" => format!(
             "write the address at which the server listens for programs, as tcp://hub:7667/{name}"
         ),

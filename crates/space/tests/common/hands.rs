@@ -121,7 +121,7 @@ fn dead_letter(
     Ok(tupelo_model::DeadLetterRecord { tuple: keep(tuple)?, attempts, reasons })
 }
 
-fn lease_terms(terms: tupelo_model::LeaseTerms) -> LeaseTerms {
+pub(crate) fn lease_terms(terms: tupelo_model::LeaseTerms) -> LeaseTerms {
     let length = |ms: Option<u64>| ms.map(Duration::from_millis);
     LeaseTerms { lease: length(terms.lease_ms), after: length(terms.after_ms) }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tupelo::{Error, Inside, Outcome, Template, Transaction, Tuple};
 use tupelo_model::{Answer, Operation, Place};
 
+use super::hands::lease_terms;
 use super::{Facade, keep, ordered, with_refs, with_tuple};
 
 impl Facade {
@@ -76,6 +77,12 @@ pub(crate) fn inside(
         Operation::Put { tuple } => {
             with_tuple(tuple, |tuple| space.put(tuple))?;
             Answer::Done
+        }
+        Operation::PutIfAbsent { tuple, unless, terms } => {
+            let terms = lease_terms(*terms);
+            Answer::Flag(with_tuple(tuple, |tuple| {
+                with_refs(unless, |unless| space.put_if_absent(tuple, unless, &terms))
+            })?)
         }
         Operation::TryTake { template, order } => {
             found(with_refs(template, |template| space.try_take(template, ordered(*order), keep))?)

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tupelo::{ConnectOptions, Encoded, Error, EventKind, Field, Order, Scan, Search, Space};
+use tupelo::{ConnectOptions, Encoded, Error, EventKind, Field, FieldName, Order};
+use tupelo::{LeaseTerms, Scan, Search, Space};
 use tupelo::{SubscribeTerms, Subscription, Template, TemplateRef, Transaction};
 use tupelo::{Tuple, TupleRef, TupleView, Value, Visits, Waiter, Want, WhenFull};
 use tupelo_crashtest::{seed, torture_time};
@@ -241,9 +242,7 @@ fn plain(
         Operation::PutAll { tuples } => {
             Answer::Count(with_all(tuples, |tuples| space.put_all(tuples))? as u64)
         }
-        Operation::PutIfAbsent { tuple, unless } => Answer::Flag(with_tuple(tuple, |tuple| {
-            with_refs(unless, |unless| space.put_if_absent(tuple, unless))
-        })?),
+        Operation::PutIfAbsent { .. } => Answer::Flag(put_if_absent(space, operation)?),
         Operation::TryTake { template, order } => {
             found(with_refs(template, |template| space.try_take(template, ordered(*order), keep))?)
         }
@@ -288,6 +287,22 @@ fn plain(
             Answer::Count(with_refs(template, |template| space.copy_to(other, template))?)
         }
         operation => unreachable!("{operation:?} has a label"),
+    })
+}
+
+/// Puts as [`Operation::PutIfAbsent`] says.
+fn put_if_absent(space: &Space, operation: &Operation) -> Result<bool, Error> {
+    let Operation::PutIfAbsent { tuple, unless, terms } = operation else {
+        unreachable!("{operation:?} is no put unless something matches")
+    };
+    let terms = hands::lease_terms(*terms);
+    with_tuple(tuple, |tuple| {
+        with_refs(unless, |unless| {
+            if terms == LeaseTerms::default() {
+                return space.put_if_absent(tuple, unless);
+            }
+            Ok(space.put_if_absent_leased(tuple, unless, &terms)?.is_some())
+        })
     })
 }
 
@@ -386,6 +401,8 @@ fn ordered(order: tupelo_model::Order) -> Order {
         tupelo_model::Order::Any => Order::Any,
         tupelo_model::Order::Max(field) => Order::Max(field),
         tupelo_model::Order::Min(field) => Order::Min(field),
+        tupelo_model::Order::MaxOf(name) => Order::MaxOf(FieldName::new(name).unwrap()),
+        tupelo_model::Order::MinOf(name) => Order::MinOf(FieldName::new(name).unwrap()),
     }
 }
 

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use crate::{Class, ParseError, TupleRef, TupleView};
+use crate::{Class, ParseError, TupleRef, TupleView, nearest};
 pub use evaluate::Fault;
 use evaluate::{Fields, evaluate};
 
@@ -137,8 +137,8 @@ impl Condition {
         }
         let fields = class.fields().collect::<Vec<_>>().join(", ");
         let expected = format!("a field of {} ({fields})", class.name());
-        let nearest = words::nearest(name, class.fields());
-        let hint = nearest.map_or_else(String::new, |near| format!("did you mean {near:?}?"));
+        let near = nearest(name, class.fields());
+        let hint = near.map_or_else(String::new, |near| format!("did you mean {near:?}?"));
         Err(ParseError::new(self.text(), *at, expected).with_hint(hint))
     }
 

@@ -28,58 +28,9 @@ pub(super) fn operator_at(text: &str, at: usize) -> Option<(usize, &'static str)
     })
 }
 
-/// The word of `known` that `word` was meant to be, if one is that close.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let of_word = |other: &&'a str| {
-        let (length, steps) = (word.chars().count().max(other.chars().count()), steps(word, other));
-        // At most two in five characters differ.
-        steps * 5 <= length * 2
-    };
-    known.filter(of_word).min_by_key(|other| steps(word, other))
-}
-
-/// How many characters have to be changed, added or removed to get from one to the other.
-fn steps(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (number, from) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = number + 1;
-        for (index, to) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(from != *to);
-            diagonal = row[index + 1];
-            row[index + 1] = changed.min(diagonal + 1).min(row[index] + 1);
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{nearest, operator_at, steps};
-
-    #[test]
-    fn words_are_as_far_apart_as_characters_have_to_change() {
-        for (from, to, expected) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("priorty", "priority", 1),
-            ("stauts", "status", 2),
-            ("kitten", "sitting", 3),
-            ("\u{e9}t\u{e9}", "ete", 2),
-        ] {
-            assert_eq!((steps(from, to), steps(to, from)), (expected, expected), "{from} {to}");
-        }
-    }
-
-    #[test]
-    fn a_field_is_only_suggested_if_it_is_close() {
-        let of = |word| nearest(word, ["id", "status", "there", "tried"].into_iter());
-        assert_eq!(of("stauts"), Some("status"));
-        assert_eq!(of("their"), Some("there"));
-        assert_eq!(of("f"), None);
-        assert_eq!(of("is"), None);
-    }
+    use super::operator_at;
 
     #[test]
     fn an_operator_is_found_where_the_parser_stops_and_before() {

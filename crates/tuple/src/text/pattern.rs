@@ -126,7 +126,9 @@ fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, M
         }
         let end = close.map_or_else(|| "the end".to_owned(), |close| format!("`{close}`"));
         if alternative.form == Form::Rest {
-            return Err(scanner.mistake(format!("{end} after `...`, which stands last")));
+            return Err(scanner.mistake(format!(
+                "{end} after `...`, which stands for any further fields (`_` is one field)"
+            )));
         }
         if !scanner.eat(",") {
             scanner.skip_blanks();

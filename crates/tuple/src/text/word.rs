@@ -122,7 +122,8 @@ impl Template {
         let mut alternative = Alternative::default();
         for word in words {
             if alternative.form == Form::Rest {
-                return Err(ParseError::new(word, 0, "no word after `...`, which stands last"));
+                let error = ParseError::new(word, 0, "no word after `...`, which stands last");
+                return Err(error.with_hint("`...` is any further fields, `_` is one field"));
             }
             if word == "..." {
                 alternative.form = Form::Rest;

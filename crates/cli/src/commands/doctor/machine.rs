@@ -3,17 +3,14 @@
 use std::fs;
 use std::thread;
 
-use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 use tupelo::ConnectOptions;
 
 use super::Finding;
+use crate::commands::shared_memory::{DIRECTORY, Room};
 use crate::format;
 
-const SHARED_MEMORY: &str = "/dev/shm";
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// Below it not even a small space has room to grow.
-const ROOM_MIN_BYTES: u64 = 16 << 20;
 /// Every space needs one descriptor for a moment; interpreters and their libraries need the rest.
 const FILES_MIN: u64 = 64;
 
@@ -24,18 +21,17 @@ pub(super) fn findings() -> Vec<Finding> {
 
 fn shared_memory() -> Finding {
     const SUBJECT: &str = "shared memory";
-    let Ok(room) = statvfs(SHARED_MEMORY) else {
-        return Finding::fix(SUBJECT, format!("{SHARED_MEMORY} is missing: mount a tmpfs there"));
+    let Some(room) = Room::now() else {
+        return Finding::fix(SUBJECT, format!("{DIRECTORY} is missing: mount a tmpfs there"));
     };
-    let free_bytes = room.f_bavail * room.f_frsize;
-    let total_bytes = room.f_blocks * room.f_frsize;
+    let free_bytes = room.free_bytes;
     let text = format!(
-        "{SHARED_MEMORY} has {} free of {}",
+        "{DIRECTORY} has {} free of {}",
         format::bytes(free_bytes),
-        format::bytes(total_bytes)
+        format::bytes(room.total_bytes)
     );
     let space_bytes = ConnectOptions::default().size_bytes;
-    if free_bytes < ROOM_MIN_BYTES {
+    if room.is_used_up() {
         Finding::fix(
             SUBJECT,
             format!("{text}: puts will fail; remove spaces (tupelo ls, tupelo rm)"),

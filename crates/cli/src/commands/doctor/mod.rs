@@ -1,10 +1,11 @@
 //! `tupelo doctor`: is this machine fit for spaces, and are its spaces well?
 //!
 //! Each line is `ok`, `warn` (it works, but not as well as it could) or `fix` (something will fail, and the line says
-//! what to do). It ends with 1 if there is anything to fix.
+//! what to do). What is well and was not asked for by name is one line. It ends with 1 if there is anything to fix.
 
 mod file;
 mod machine;
+mod removed;
 mod spaces;
 mod unserved;
 
@@ -13,6 +14,7 @@ use serde_json::json;
 use super::connect_existing;
 use crate::arguments::Doctor;
 use crate::failure::{Failure, USAGE};
+use crate::format;
 use crate::output::{Color, Output};
 
 #[derive(Clone, Copy)]
@@ -48,7 +50,6 @@ pub(crate) fn run(
     url: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let mut findings = machine::findings();
     let url = options.space.or(url);
     if options.save.is_some() && !url.as_deref().is_some_and(file::is_kept) {
         return Err(Failure::Usage(
@@ -56,7 +57,8 @@ pub(crate) fn run(
                 .to_owned(),
         ));
     }
-    findings.extend(match url {
+    let is_named = url.is_some();
+    let spaces = match url {
         Some(url) => match connect_existing(&url) {
             // A text that is no name of a space cannot be looked at.
             Err(failure) if failure.exit_code() == USAGE => return Err(failure),
@@ -68,14 +70,36 @@ pub(crate) fn run(
                 findings
             }
         },
-        None => spaces::findings(),
-    });
-    let mut sound = true;
-    for finding in &findings {
-        sound &= !matches!(finding.level, Level::Fix);
-        print(finding, output)?;
+        None => spaces::findings().into_iter().chain(removed::findings()).collect(),
+    };
+    let machine = machine::findings();
+    let folds = !options.all && !output.json;
+    let may_fold = machine.iter().map(|one| (one, folds));
+    let findings = may_fold.chain(spaces.iter().map(|one| (one, folds && !is_named)));
+    let (folded, shown): (Vec<_>, Vec<_>) =
+        findings.partition(|(one, may_fold)| *may_fold && matches!(one.level, Level::Ok));
+    shown.iter().try_for_each(|(finding, _)| print(finding, output))?;
+    if !folded.is_empty() {
+        print(&Finding::ok("all well", rest(&folded)), output)?;
     }
+    let sound = !shown.iter().any(|(finding, _)| matches!(finding.level, Level::Fix));
     if sound { Ok(()) } else { Err(Failure::Reported(1)) }
+}
+
+/// What is well, by subjects: "clock, cores, 3 x space; --all shows it".
+fn rest(folded: &[(&Finding, bool)]) -> String {
+    let mut subjects: Vec<(&str, u64)> = Vec::new();
+    for (Finding { subject, .. }, _) in folded {
+        match subjects.iter_mut().find(|(known, _)| known == subject) {
+            Some((_, times)) => *times += 1,
+            None => subjects.push((subject, 1)),
+        }
+    }
+    let named = subjects.into_iter().map(|(subject, times)| match times {
+        1 => subject.to_owned(),
+        several => format!("{} x {subject}", format::count(several)),
+    });
+    format!("{}; --all shows the lines", named.collect::<Vec<_>>().join(", "))
 }
 
 fn print(finding: &Finding, output: &mut Output) -> Result<(), Failure> {

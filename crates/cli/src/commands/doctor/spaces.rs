@@ -1,20 +1,18 @@
 //! Are the spaces well, which processes hold them up, and which callers wait in vain?
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use tupelo::{Blocked, Error, Explanation, Kind, Space, Stat, Template};
+use tupelo::{Error, Explanation, Kind, Space, Stat};
 
 use super::{Finding, unserved};
+use crate::commands::look::{by_template, who_waits};
 use crate::commands::{connect_existing, pids};
 use crate::failure::Failure;
 use crate::format;
 
 const FULL_PERCENT: u64 = 90;
-/// Templates, and processes of each, that are listed.
+/// Templates that are listed.
 const TEMPLATES_MAX: usize = 8;
-const PIDS_MAX: usize = 5;
 
 /// The lines about every space, or that there are none.
 pub(super) fn findings() -> Vec<Finding> {
@@ -83,34 +81,14 @@ fn is_stopped(pid: u32) -> bool {
 /// a rule such callers are early, or idle. Otherwise a field of the template is wrong: so the line shows the nearest
 /// tuple, too.
 fn waiting(url: &str, space: &Space) -> Result<Vec<Finding>, Failure> {
-    let mut by_template = BTreeMap::<String, (Vec<u32>, Template)>::new();
-    for Blocked { pid, template } in space.blocked()? {
-        by_template.entry(template.to_string()).or_insert((Vec::new(), template)).0.push(pid);
-    }
-    let mut waiting: Vec<_> = by_template.into_iter().collect();
-    waiting.sort_by_key(|(_, (pids, _))| Reverse(pids.len()));
+    let waiting = by_template(space.blocked()?);
     let listed = waiting.iter().take(TEMPLATES_MAX);
-    let listed = listed.map(|(text, (pids, template))| {
+    let listed = listed.map(|(text, pids, template)| {
         let explanation = template.with_refs(|refs| space.explain(refs)).map_err(Error::from)??;
         let who = format!("{url}: {} for {text}", who_waits(pids));
         Ok::<_, Failure>(of_waiting(&who, &explanation))
     });
     listed.collect()
-}
-
-/// "process 7 waits", or "3 callers wait (process 7, 9)".
-fn who_waits(pids: &[u32]) -> String {
-    if let [pid] = pids {
-        return format!("process {pid} waits");
-    }
-    let distinct: BTreeSet<u32> = pids.iter().copied().collect();
-    let named: Vec<String> = distinct.iter().take(PIDS_MAX).map(u32::to_string).collect();
-    let more = if distinct.len() > PIDS_MAX { ", …" } else { "" };
-    format!(
-        "{} callers wait (process {}{more})",
-        format::count(pids.len() as u64),
-        named.join(", ")
-    )
 }
 
 fn of_waiting(who: &str, explanation: &Explanation) -> Finding {

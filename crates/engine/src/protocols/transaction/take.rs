@@ -49,7 +49,7 @@ impl Part {
             });
         }
         // By all other orders, what it has put itself comes after all that is in the space, or has won before.
-        let rival = rival.filter(|_| matches!(order, Order::Max(_) | Order::Min(_)));
+        let rival = rival.filter(|_| order.is_by_field());
         match self.take_first(template, (order, rival), (term, copy))? {
             None | Some(First::Preceded) => Ok(None),
             Some(First::Taken(taken, is_copied, lock)) => {

@@ -190,20 +190,16 @@ impl WriteSet {
                 let matches = self.matches(template);
                 chosen(matches.len(), random).map(|index| matches[index])
             }
-            Order::Max(field) => self.furthest(template, field, true),
-            Order::Min(field) => self.furthest(template, field, false),
+            Order::Max(_) | Order::Min(_) | Order::MaxOf(_) | Order::MinOf(_) => {
+                self.furthest(template, order)
+            }
         }
     }
 
-    fn furthest(
-        &mut self,
-        template: &[TemplateRef<'_>],
-        field: usize,
-        greatest: bool,
-    ) -> Option<Number> {
+    fn furthest(&mut self, template: &[TemplateRef<'_>], order: Order) -> Option<Number> {
         let matches = self.matches(template);
         let precedes = |one: Number, best: Number| {
-            precedes(&self.get(one).view(), &self.get(best).view(), field, greatest)
+            precedes(&self.get(one).view(), &self.get(best).view(), order)
         };
         matches.into_iter().reduce(|best, one| if precedes(one, best) { one } else { best })
     }
@@ -339,9 +335,5 @@ impl Index {
 
 /// Whether an order by a field asks for `own` rather than for `copy`, which is older.
 pub(super) fn is_preceded(copy: &TupleView<'_>, own: &TupleView<'_>, order: Order) -> bool {
-    match order {
-        Order::Max(field) => precedes(own, copy, field, true),
-        Order::Min(field) => precedes(own, copy, field, false),
-        _ => false,
-    }
+    order.is_by_field() && precedes(own, copy, order)
 }

@@ -1,15 +1,15 @@
-//! What a language does around a call that waits for a server: it lets go of its lock, and looks for Ctrl-C.
+//! What a language does around a call that takes its time: it lets go of its lock, and looks for Ctrl-C.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Longest wait between two looks for an interruption.
-pub(crate) const SLICE: Duration = Duration::from_millis(50);
+const SLICE: Duration = Duration::from_millis(50);
 
-/// What the language of this process does around what waits for a server.
+/// What the language of this process does around what waits for a server, or computes for long.
 pub trait Surroundings: Send + Sync {
-    /// Runs `act`, which waits, without the lock of the interpreter, if this thread has it.
+    /// Runs `act`, which waits or computes, without the lock of the interpreter, if this thread has it.
     fn without_lock(&self, act: &mut (dyn FnMut() + Send));
 
     /// Whether the thread shall give up what it waits for: Ctrl-C, say. Asked from time to time. The binding keeps what
@@ -20,7 +20,7 @@ pub trait Surroundings: Send + Sync {
 /// One for the process, since the language is.
 static SURROUNDINGS: OnceLock<&'static dyn Surroundings> = OnceLock::new();
 
-/// Sets what is done around calls that wait for a server; once per process, by the binding of a language.
+/// Sets what is done around calls that take their time; once per process, by the binding of a language.
 pub fn surround(surroundings: &'static dyn Surroundings) {
     // A second one would be of the same language.
     let _ = SURROUNDINGS.set(surroundings);
@@ -54,11 +54,13 @@ pub fn outside<R: Send>(act: impl FnOnce() -> R + Send) -> R {
 }
 
 /// How long a wait may last until somebody has to look for an interruption; `None`: for ever.
-pub(crate) fn slice() -> Option<Duration> {
+#[must_use]
+pub fn slice() -> Option<Duration> {
     surroundings().map(|_| SLICE)
 }
 
 /// Whether the thread shall give up what it waits for.
-pub(crate) fn is_interrupted() -> bool {
+#[must_use]
+pub fn is_interrupted() -> bool {
     surroundings().is_some_and(Surroundings::is_interrupted)
 }

@@ -1,0 +1,227 @@
+//! The tuples of each shape by their name: the first field, where that is a text.
+//!
+//! No tuple is copied, only the beginning of its first field. Each lock is held for some 20 us at a time, as in a scan.
+//! A shape of very many tuples or names is not gone through to its end: what was left out is counted.
+
+use tupelo_shm::{GRANULE, Span, View};
+use tupelo_tuple::{Kind, Shape};
+
+use crate::base::error::Error;
+use crate::inspect::stat::require_whole;
+use crate::operations::scan::{STEP_RECORDS, resume};
+use crate::store::partition::{self, Partition};
+use crate::store::record::{self, IMAGE, NEXT};
+use crate::store::{Store, count, registry};
+use crate::time::bounded_lock;
+use crate::time::list::{self, List};
+
+/// Bytes of a name that are told; the names of two tuples that differ later only are one.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Names of one shape that are told apart.
+const NAMES_MAX: usize = 64;
+/// What the tuples of Tupelo's own tools begin with. Their second field is a name, too.
+const OWN: &str = "tupelo.";
+
+/// The tuples of a shape by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeNames {
+    /// The shape: its first field is a text, and it is none of entries.
+    pub shape: Shape,
+    /// What was seen of each name, the name with the most tuples first.
+    pub names: Vec<NameStat>,
+    /// Tuples that were not looked at, or that are on their way somewhere.
+    pub others: u64,
+}
+
+/// The tuples of one shape and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameStat {
+    /// The first field, or its first [`NAME_BYTES_MAX`] bytes.
+    pub name: String,
+    /// The second field, if it is a text and the first begins with `tupelo.`: the name of a queue, a lock, a function.
+    pub of: Option<String>,
+    /// Tuples that can be read now.
+    pub count: u64,
+    /// Tuples that somebody has claimed.
+    pub claimed: u64,
+    /// Tuples whose last attempt has failed (rule K5).
+    pub dead: u64,
+}
+
+/// As [`crate::Engine::names`] says.
+pub(crate) fn names(store: &Store, tuples_max: u64) -> Result<Vec<ShapeNames>, Error> {
+    let mut all = Vec::new();
+    for shape in 0..registry::count(&store.memory.view()) {
+        all.extend(names_of(store, shape, tuples_max)?);
+    }
+    require_whole(store, &store.memory.view()).map(|()| all)
+}
+
+/// The names of shape `number`; `None` if its tuples have none.
+fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeNames>, Error> {
+    let view = store.memory.view();
+    let Some(kinds) = registry::kinds_of(store, &view, number) else { return Ok(None) };
+    if kinds.class().is_some() || kinds.as_slice().first() != Some(&Kind::Str) {
+        return Ok(None);
+    }
+    let mut counting = Counting { kinds: kinds.as_slice(), names: Vec::new(), looks: 0 };
+    let mut last = None;
+    let mut is_over = false;
+    let scope = partition::scope_of(number);
+    while !is_over && counting.looks < tuples_max {
+        // Whoever was stopped inside of a shape is not waited for for long: its tuples are counted only.
+        let Some(section) = bounded_lock::enter_in_time(store, scope)? else { break };
+        let (view, partition) = (section.view(), Partition::of_shape(section.view(), number));
+        if last.is_none() {
+            for (list, figure) in [
+                (List::Claimed, (|name| &mut name.claimed) as Figure),
+                (List::Dead, |name| &mut name.dead),
+            ] {
+                let records = list::records(view, partition, list).map(|(reference, _)| reference);
+                records.take(STEP_RECORDS).for_each(|one| counting.add(view, one, figure));
+            }
+        }
+        let mut at = resume(view, (&store.layout, partition), last);
+        for _ in 0..STEP_RECORDS {
+            if at == 0 {
+                break;
+            }
+            let header = record::header(view, at);
+            last = Some((at, header.load64(record::SEQUENCE)));
+            counting.add(view, at, |name| &mut name.count);
+            at = header.load(NEXT);
+        }
+        is_over = at == 0;
+        section.finish()?;
+    }
+    Ok(Some(counting.done(kinds.to_shape(), count::tuples_of(&view, number))))
+}
+
+type Figure = fn(&mut NameStat) -> &mut u64;
+
+/// The names of a shape, as far as they were counted.
+struct Counting<'k> {
+    kinds: &'k [Kind],
+    names: Vec<NameStat>,
+    looks: u64,
+}
+
+impl Counting<'_> {
+    /// Counts the tuple of a record. Whoever calls has the lock.
+    fn add(&mut self, view: &View<'_>, reference: u32, figure: Figure) {
+        self.looks += 1;
+        let mut buffers = [[0; NAME_BYTES_MAX]; 2];
+        let [first, second] = &mut buffers;
+        let name = text_beginning(view, reference, 0, first);
+        let has_second = name.starts_with(OWN) && self.kinds.get(1) == Some(&Kind::Str);
+        let of = has_second.then(|| text_beginning(view, reference, 1, second));
+        let known = self.names.iter().position(|one| one.name == name && one.of.as_deref() == of);
+        let place = match known {
+            Some(place) => place,
+            None if self.names.len() == NAMES_MAX => return,
+            None => {
+                let (name, of) = (name.to_owned(), of.map(str::to_owned));
+                self.names.push(NameStat { name, of, count: 0, claimed: 0, dead: 0 });
+                self.names.len() - 1
+            }
+        };
+        *figure(&mut self.names[place]) += 1;
+    }
+
+    /// What came of it, if the shape has so many tuples.
+    fn done(mut self, shape: Shape, tuples: u64) -> ShapeNames {
+        self.names.sort_by(|one, other| {
+            other
+                .count
+                .cmp(&one.count)
+                .then_with(|| (&one.name, &one.of).cmp(&(&other.name, &other.of)))
+        });
+        let counted: u64 = self.names.iter().map(|one| one.count + one.claimed + one.dead).sum();
+        ShapeNames { shape, names: self.names, others: tuples.saturating_sub(counted) }
+    }
+}
+
+/// The text of field `index`, which is one, as far as it fits into `buffer`. Cut off between two letters; empty if damaged.
+fn text_beginning<'b>(
+    view: &View<'_>,
+    reference: u32,
+    index: usize,
+    buffer: &'b mut [u8],
+) -> &'b str {
+    let image = reference as usize * GRANULE + IMAGE;
+    let word: Span<'_, 8> = view.span(image + 8 * index);
+    let slot = word.load64(0);
+    #[expect(clippy::cast_possible_truncation, reason = "the low half of the slot is the offset")]
+    let place = image + slot as u32 as usize;
+    let bytes = ((slot >> 32) as usize).min(buffer.len());
+    // The place is another process's word.
+    if !view.reaches(place, bytes) {
+        return "";
+    }
+    let text = &mut buffer[..bytes];
+    view.copy_out(place, text);
+    match std::str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&text[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use tupelo_tuple::Field;
+
+    type Told<'n> = (String, Vec<(&'n str, Option<&'n str>, u64)>, u64);
+
+    fn told(names: &[ShapeNames]) -> Vec<Told<'_>> {
+        names
+            .iter()
+            .map(|shape| {
+                let names = shape.names.iter();
+                let names = names.map(|one| (one.name.as_str(), one.of.as_deref(), one.count));
+                (shape.shape.to_string(), names.collect(), shape.others)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn tuples_are_counted_by_their_first_field_and_those_of_tools_by_the_second_too() {
+        let engine = testing::engine(8 << 20);
+        for _ in 0..3 {
+            engine.put(&[Field::Str("job"), Field::Int(1)]).unwrap();
+        }
+        engine.put(&[Field::Str("done"), Field::Int(1)]).unwrap();
+        engine.put(&[Field::Int(1), Field::Int(1)]).unwrap();
+        engine.put(&[Field::Str("tupelo.lock"), Field::Str("door")]).unwrap();
+        engine.put(&[Field::Str("link"), Field::Str("door")]).unwrap();
+        let names = engine.names(1_000).unwrap();
+        let expected = [
+            ("(str, int)".to_owned(), vec![("job", None, 3), ("done", None, 1)], 0),
+            ("(str, str)".to_owned(), vec![("link", None, 1), ("tupelo.lock", Some("door"), 1)], 0),
+        ];
+        assert_eq!(told(&names), expected);
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_counted() {
+        let engine = testing::engine(8 << 20);
+        for number in 0..1_000 {
+            engine.put(&[Field::Str(&format!("job-{number:03}"))]).unwrap();
+        }
+        let all = &engine.names(10_000).unwrap()[0];
+        assert_eq!((all.names.len(), all.others), (NAMES_MAX, 1_000 - NAMES_MAX as u64));
+        let few = &engine.names(1).unwrap()[0];
+        assert_eq!(few.others + few.names.len() as u64, 1_000);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_off_between_letters() {
+        let engine = testing::engine(8 << 20);
+        engine.put(&[Field::Str(&"ä".repeat(100)), Field::Str(&"x".repeat(100))]).unwrap();
+        engine.put(&[Field::Str(&format!("x{}", "ä".repeat(100))), Field::Str("")]).unwrap();
+        let names = engine.names(10).unwrap();
+        let lengths = names[0].names.iter().map(|one| one.name.chars().count());
+        assert_eq!(lengths.collect::<Vec<_>>(), [32, 32]);
+    }
+}
