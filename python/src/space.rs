@@ -146,6 +146,7 @@ impl Handle {
             tuples_max,
             when_full: when_full.unwrap_or(default.when_full),
             sync,
+            keeps_keys: default.keeps_keys,
         };
         let space = py
             .detach(|| {
