@@ -71,7 +71,7 @@ pub(crate) fn in_turn<'t, R, E: From<Error>>(
 ) -> Result<Option<R>, E> {
     match (targets, order) {
         // Values compare across shapes: an int with a float.
-        (_, Order::Max(_) | Order::Min(_)) => Ok(None),
+        (_, Order::Max(_) | Order::Min(_) | Order::MaxOf(_) | Order::MinOf(_)) => Ok(None),
         ([one], _) => attempt(one, Limit::NONE),
         (several, Order::Any) => {
             for target in several {
