@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tupelo_client::outside;
 use tupelo_engine::{Event, EventKind, SubscribeTerms};
 use tupelo_journal::{Journal, KeptEvent};
+use tupelo_shm::surroundings::outside;
 use tupelo_tuple::TemplateRef;
 use tupelo_tuple::encoding::{Decoded, Reader, encode_template_refs};
 
