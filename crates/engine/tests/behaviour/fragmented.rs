@@ -14,7 +14,7 @@ fn fill(engine: &Engine) -> i64 {
         Err(Error::SpaceFull(_)) => false,
         Err(error) => panic!("{error}"),
     };
-    i64::try_from((0..).take_while(put).count()).unwrap()
+    i64::try_from((0..i64::MAX).take_while(put).count()).unwrap()
 }
 
 fn take(engine: &Engine, key: i64) -> Option<i64> {
@@ -37,7 +37,7 @@ fn keys(engine: &Engine) -> Vec<i64> {
 /// Puts tuples of so many bytes until the space is full. Returns how many.
 fn fill_with(engine: &Engine, bytes: usize) -> u64 {
     let bytes = vec![7; bytes];
-    (0..).take_while(|_| engine.put(&[Field::Bytes(&bytes)]).is_ok()).count() as u64
+    (0..u64::MAX).take_while(|_| engine.put(&[Field::Bytes(&bytes)]).is_ok()).count() as u64
 }
 
 fn free_bytes(engine: &Engine) -> u64 {
@@ -118,7 +118,7 @@ fn a_tuple_that_finds_no_piece_is_told_that_the_memory_is_fragmented_b1() {
     let engine = engine(8 << 20);
     let part = vec![7; 60 << 10];
     let put = |key: i64| engine.put(&[Field::Int(key), Field::Bytes(&part)]).is_ok();
-    let put = (0..).take_while(|key| put(*key)).count();
+    let put = (0..i64::MAX).take_while(|key| put(*key)).count();
     for key in (0..i64::try_from(put).unwrap()).step_by(2) {
         let patterns = [PatternRef::Actual(Field::Int(key)), any(Kind::Bytes)];
         let gone =

@@ -287,7 +287,7 @@ fn tuples_that_are_moved_for_another_are_there_at_every_instruction_b1() {
             assert_eq!(found, Some(format!("{},{value}", value % 3)), "by its index");
         }
     };
-    let summary = kill_everywhere(&engine, script, &judge);
+    let summary = kill_everywhere(&engine, script, judge);
     assert!(summary.steps > 300, "moving is part of the script");
-    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), &judge);
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
 }
