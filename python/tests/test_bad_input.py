@@ -112,7 +112,7 @@ def test_a_wrong_timeout_is_named(space, verb, timeout, error, message):
             r'take\(\) has no keyword argument "timout"; ',
         ),
         (lambda s: s.take("a", timout=3), TypeError, r'did you mean "timeout"\?'),
-        (lambda s: s.take("a", x=3), TypeError, r"\(it takes: timeout, order, where\)"),
+        (lambda s: s.take("a", x=3), TypeError, r"\(it takes: timeout, order, sync, where\)"),
         (lambda s: s.put("a", ttl=3), TypeError, r'put\(\) has no keyword argument "ttl"'),
         (lambda s: s.put("a", lease=0), ValueError, "lease is 0: give seconds above 0, or None to"),
         (lambda s: s.put("a", lease=-1), ValueError, "lease is -1: .* keep the tuple for ever"),

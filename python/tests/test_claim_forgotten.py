@@ -10,7 +10,7 @@ from tupelo.batteries import Queue
 
 def test_a_claim_that_is_forgotten_is_given_back_with_a_warning(space):
     space.put("job", 7)
-    pattern = r"a claim on \('job', 7\) \(fence 1\) was forgotten: its tuple goes back"
+    pattern = r"a claim on \('job', 7\) \(fence \d+\) was forgotten: its tuple goes back"
     with pytest.warns(ResourceWarning, match=pattern) as caught:
         space.claim("job", int)
     assert [warning.filename for warning in caught] == [__file__]

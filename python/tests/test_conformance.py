@@ -22,6 +22,8 @@ NOT_FOR_TASKS = {
     "a blocked call with a condition that gives up with a tuple in its hands puts it back to its "
     "place": "a task looks for a match when it goes on, and returns with it at once: there is no "
     "moment at which it has one in its hands and could be cancelled",
+    "of several shapes the oldest comes first": "the runner holds all matches until the task is in "
+    "the wait queue. They come back shape by shape, and the task has the first that does",
 }
 """The cases that tell of something which a call of `tupelo.aio` never does, and why."""
 

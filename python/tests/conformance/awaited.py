@@ -25,8 +25,8 @@ def hold(case, new_url):
 async def steps_of(case, new_url):
     run = Run(case, search=search, start=start)
     async with (
-        aio.connect(new_url(), **run.opened_with) as main,
-        aio.connect(new_url(), **run.opened_with) as other,
+        opened(new_url(), run.opened_with) as main,
+        opened(new_url(), run.opened_with) as other,
     ):
         run.entries.connected(main.blocking)
         for _ in run.steps(Awaited(main), Awaited(other)):
@@ -55,6 +55,12 @@ class Awaited:
 
 def twin_of(argument):
     return argument.twin if isinstance(argument, Awaited) else argument
+
+
+def opened(url, options):
+    """Connect. A task waits for the disk, and no step here does: `test_durable_calls.py` has that."""
+    on_disk_later = {"sync": "none"} if url.startswith("file:") else {}
+    return aio.connect(url, **options, **on_disk_later)
 
 
 def ended(result):

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["at_once", "blocking", "conditioned", "require_keywords"]
 
 KEYWORDS = {
-    "take": ("timeout", "order"),
+    "take": ("timeout", "order", "sync"),
     "read": ("timeout", "order"),
-    "claim": ("ttl", "timeout", "max_attempts", "order"),
-    "take_many": ("n", "at_least", "timeout"),
-    "swap": ("to", "timeout"),
-    "update": ("to", "timeout"),
+    "claim": ("ttl", "timeout", "max_attempts", "order", "sync"),
+    "take_many": ("n", "at_least", "timeout", "sync"),
+    "swap": ("to", "timeout", "sync"),
+    "update": ("to", "timeout", "sync"),
     "wait_none": ("timeout",),
     "consume": ("idle",),
     "finish": (),

@@ -266,13 +266,13 @@ fn tuples_that_are_moved_for_another_are_there_at_every_instruction_b1() {
     let put_some =
         |some: std::ops::Range<i64>| some.for_each(|value| put(&engine, value % 3, value));
     put_some(0..12);
-    learn(&engine, &[int(2), INT]);
+    // One index: a tuple in several has an extension, and stays where it is.
     learn(&engine, &[INT, int(7)]);
     put_some(12..values);
     fill_entirely(&engine);
     let stays = |value: &i64| value % 205 < 2;
     for value in (0..values).filter(|value| !stays(value)) {
-        assert!(take(&engine, &[int(value % 3), int(value)]).is_some());
+        assert!(take(&engine, &[INT, int(value)]).is_some());
     }
     let before = contents(&engine);
     let after = [before.clone(), vec!["new".to_owned()]].concat();
