@@ -40,6 +40,7 @@ VERBS = {
     "move_to": lambda space: space.move_to(space, "job", int),
     "copy_to": lambda space: space.copy_to(space, "job", int),
     "subscribe": lambda space: space.subscribe("job", int),
+    "unsubscribe": lambda space: space.unsubscribe("jobs"),
     "transaction": lambda space: space.transaction(),
     "eval": lambda space: space.eval("job", ts.call(abs, -2)),
     "eval on threads": lambda space: space.eval("job", ts.call(abs, -2), on="threads"),

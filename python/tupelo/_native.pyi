@@ -219,10 +219,11 @@ class FieldProxy:
         r"""Any object that is stored as a pickle, or as the like of it in another language.
         """
     def max(self, field: SupportsIndex | str) -> FieldOrder:
-        r"""For `order=`: the tuple with the largest value in field number `index` first; the number counts from 0 (rule T2).
+        r"""For `order=`: the tuple with the largest value in a field first (rule T2). The field is given by its number, from 0 on,
+        and of entries by its name, as in `F.max("priority")`.
 
         Raises:
-            `TypeError`: it is no number.
+            `TypeError`: it is neither a number nor a name.
             `ValueError`: no tuple has so many fields.
 
             >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
@@ -231,10 +232,11 @@ class FieldProxy:
             ('task', 9)
         """
     def min(self, field: SupportsIndex | str) -> FieldOrder:
-        r"""For `order=`: the tuple with the smallest value in field number `index` first; the number counts from 0 (rule T2).
+        r"""For `order=`: the tuple with the smallest value in a field first (rule T2). The field is given by its number, from 0 on,
+        and of entries by its name, as in `F.min("priority")`.
 
         Raises:
-            `TypeError`: it is no number.
+            `TypeError`: it is neither a number nor a name.
             `ValueError`: no tuple has so many fields.
 
             >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
@@ -656,7 +658,9 @@ def remove(url: str) -> None:
         tupelo.SpaceNotFound: TUP-013: there is no space mem://attic
           a mem:// space is one of this process alone; connect creates one unless create is false
     """
-def adopt(url: str) -> None: ...
+def adopt(url: str) -> None:
+    r"""Take over a `shm://` space of another PID namespace, of which all processes have ended. For `connect(adopt=True)`.
+    """
 def waiter(
     space: Space, want: Literal["take", "read", "put", "removal", "room"], /, *template: Any
 ) -> Waiter:
@@ -809,7 +813,7 @@ class _Verbs:
                 value of exactly that type; `...` matches anything; `F` makes conditions. Or one template,
                 made by `like` or `parse`.
             timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
-            order: "fifo", "lifo", "random", "any", F.max(i) or F.min(i).
+            order: "fifo", "lifo", "random", "any", F.max(field) or F.min(field).
             sync: as for `put`.
             where: a condition over the whole tuple `f`, as CEL text: "f[1] % 2 == 0" (rule M9). For an
                 entry the fields are names: "priority > 3". The space evaluates it beside the data.

@@ -58,7 +58,7 @@ def twin_of(argument):
 
 
 def opened(url, options):
-    """Connect. A task waits for the disk, and no step here does: `test_durable_calls.py` has that."""
+    """Connect. No step here waits for the disk: `test_durable_calls.py` has tasks that do."""
     on_disk_later = {"sync": "none"} if url.startswith("file:") else {}
     return aio.connect(url, **options, **on_disk_later)
 
