@@ -39,8 +39,8 @@ def test_of_several_shapes_the_oldest_goes_first(space):
     space.put_all(("job", value) for value in values)
     assert space.read("job", ...) == ("job", "two")
     assert space.take("job", ..., order="lifo") == ("job", "four")
-    with space.claim("job", ...) as claim:
-        assert claim.tuple == ("job", "two")
+    with space.claim("job", ...) as job:
+        assert job == ("job", "two")
     assert space.take("job", F.in_([2, 2.5])) == ("job", 2)
     assert space.take("job", ..., where="f[0] == 'job'") == ("job", 2.5)
     assert space.take_all("job", ..., limit=1) == [("job", "three")]
