@@ -358,11 +358,6 @@ def test_of_workers_that_are_killed_and_stopped_every_task_has_one_result(
             assert child.returncode == -9
             add_worker()
         else:
-            # It sleeps in a call: one that is stopped in a lock holds up all (rule L5, `Stalled`).
-            while (
-                pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2][0] != "S"
-            ):
-                pass
             workers[pid].send_signal(signal.SIGSTOP)
             shm.read("result", number, int, timeout=60)  # K2: it is somebody else's work now
             shm.put("go on", pid)

@@ -74,10 +74,6 @@ fn a_ring_whose_words_say_more_than_there_is_room_for() {
 #[test]
 fn a_chain_of_readers_that_leads_back_into_itself() {
     let engine = engine();
-    // A young space has no room for a copy: with it the space would grow by right.
-    let room =
-        engine.put_leased(&[Field::Bytes(&vec![7; 100 << 10])], &LeaseTerms::default()).unwrap();
-    engine.cancel(&room).unwrap();
     put(&engine).unwrap();
     engine.try_take(&[TemplateRef::new(&PAIR)], Order::Fifo, |_| Ok::<_, Error>(())).unwrap();
     let readers: Vec<Waiter> =

@@ -250,7 +250,7 @@ pub(crate) fn mark(
     Ok(())
 }
 
-/// Extents of the smallest arena: one for tuples, and one that is left to what serves takers.
+/// Extents with which a small arena begins: one for tuples, and one that is left to what serves takers.
 const FIRST_EXTENTS: u32 = 2;
 /// An arena grows by at least this part of itself.
 const GROWTH: u32 = 8;
@@ -315,13 +315,14 @@ pub(crate) fn grow_reserve(store: &Store, missing: u32, committed: u32) -> Resul
 fn grow_by(store: &Store, section: &mut Section<'_>, missing: u32, end: u32) -> Result<(), Error> {
     let layout = &store.layout;
     let committed = line(section.view()).load(COMMITTED);
-    // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
-    // section begins again only a few times. A small one becomes twice as large until it is a chunk.
+    // In chunks if there is room, else what is needed: a chunk can be a huge page, and each growth holds up all
+    // callers if the process is stopped in it. A large arena by a part of itself, so that a long section begins
+    // again only a few times. The arena of a space of at most a chunk becomes twice as large.
     // Beyond the limit not by a part of itself: by a chunk, which is what a space may take ahead there.
     let is_beyond = end > layout.extents_max;
     let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
     let wanted = committed.saturating_add(missing.max(part));
-    let whole = if wanted < CHUNK_EXTENTS {
+    let whole = if wanted < CHUNK_EXTENTS && layout.extents_max <= CHUNK_EXTENTS {
         wanted.next_power_of_two().max(FIRST_EXTENTS)
     } else {
         wanted.next_multiple_of(CHUNK_EXTENTS)
@@ -346,10 +347,7 @@ fn commit_extents(store: &Store, first: u32, count: u32) -> Result<u32, Error> {
     mapping.commit(words).map_err(full)?;
     let start = layout.arena + first as usize * EXTENT_BYTES;
     let end = start + count as usize * EXTENT_BYTES;
-    // Once a chunk is whole it can be a huge page, with what is in it.
-    let is_whole = first < CHUNK_EXTENTS && (first + count).is_multiple_of(CHUNK_EXTENTS);
-    let whole = if is_whole { layout.arena } else { start };
-    mapping.commit(whole..end).map_err(|error| {
+    mapping.commit(start..end).map_err(|error| {
         // What was had of it is of no use here, and may be all that others on the file system could have.
         let _ = mapping.release(start..end);
         full(error)

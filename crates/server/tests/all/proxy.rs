@@ -110,7 +110,8 @@ impl Proxy {
 enum End {
     /// A side has gone.
     Gone,
-    Broken,
+    /// The connection breaks, with this on its way to the server: what is lost of a connection is its end, and has no gaps.
+    Broken(Vec<u8>),
     Silent,
 }
 
@@ -124,10 +125,9 @@ fn pass_on(state: &State, number: u64, seed: u64, mut sides: [TcpStream; 2]) {
             // Open for both, until the test ends.
             std::mem::forget(sides);
         }
-        End::Broken => {
+        End::Broken(mut late) => {
             state.breaks.fetch_add(1, Ordering::Relaxed);
             let [mut client, mut server] = sides;
-            let mut late = Vec::new();
             client.set_nonblocking(true).unwrap();
             let _ = client.read_to_end(&mut late);
             set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
@@ -153,7 +153,7 @@ fn pass_on_until_end(
     let mut frames = Frames::new(FRAME_BYTES_MAX);
     loop {
         if number < state.breaks_below.load(Ordering::Relaxed) {
-            return End::Broken;
+            return End::Broken(Vec::new());
         }
         let ready = {
             let mut polled = sides.each_ref().map(|side| PollFd::new(side, PollFlags::IN));
@@ -177,7 +177,8 @@ fn pass_on_until_end(
             };
             if one_of(&state.breaks_one_of, random) {
                 let is_silent = one_of(&state.silences_one_of, random);
-                return if is_silent { End::Silent } else { End::Broken };
+                let on_its_way = if from == 0 { buffer[..bytes].to_vec() } else { Vec::new() };
+                return if is_silent { End::Silent } else { End::Broken(on_its_way) };
             }
             let mut written = sides[1 - from].write_all(&buffer[..bytes]);
             if from == 0 {
