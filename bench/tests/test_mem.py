@@ -17,7 +17,6 @@ from tupelo_bench.backends.sqlite import SQLite
 from tupelo_bench.experiments.mem import CYCLES, Mem, kinds, memory
 from tupelo_bench.experiments.mem.client import BATCH, kept, key_client, same
 from tupelo_bench.experiments.mem.entries import ENTRIES, LARGE, SMALL, KeyPlan
-from tupelo_bench.experiments.mem.warming import Warming
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.progress import Progress
@@ -298,29 +297,6 @@ def test_the_empty_and_the_filled_space_stand_in_one_figure():
         ("redis, 10 000 tuples there", "redis"),
     ]
     assert figure.note == "full colour: empty space; pale: 10 000 tuples there"
-
-
-@pytest.mark.parametrize(
-    ("fixed", "until_steady", "times_ns", "expected"),
-    [
-        (0, False, [], 0),
-        (3, False, [9] * 9, 3),
-        (2, True, [1_000] * 50, 2 + 5),  # the fixed ones do not tell
-        (2, True, [900, 900, *range(2_000, 1_000, -100), *[1_000] * 50], 2 + 10 + 5),
-        (2, True, [1_000, 1_030] * 50, 2 + 30),  # never steady
-        (0, True, [1_000, 1_019, 1_000, 1_010, 1_020], 5),
-    ],
-)
-def test_who_compiles_is_warm_when_five_cycles_differ_by_less_than_two_percent(
-    fixed, until_steady, times_ns, expected
-):
-    warming = Warming(fixed, until_steady=until_steady)
-    for time_ns in times_ns:
-        if warming.is_over():
-            break
-        warming.add(time_ns)
-    assert warming.is_over()
-    assert warming.cycles == expected
 
 
 def test_only_a_system_that_compiles_goes_on_until_it_is_steady():

@@ -28,12 +28,13 @@ from tupelo_bench.experiments.mem import client as mem
 from tupelo_bench.experiments.mem.entries import ENTRIES, KEYED, EntryPlan, KeyPlan
 from tupelo_bench.experiments.rpc import calls, many
 from tupelo_bench.experiments.settle import phases
+from tupelo_bench.experiments.warming import WarmUp
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.runner import started
 from tupelo_bench.harness.workers import Bench, WrongResultError
 
 PATIENCE_S = 10
-WARM_UP = 8
+WARM_UP = WarmUp(8)
 HONEST = ("", "", 0)
 INTEGER = ENTRIES[1]
 OWNERS = itertools.count()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tupelo_bench.experiments.warming import note_warming
 from tupelo_bench.harness.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def closed_loop(stage: Stage, metric: str, *, server: Target, client: Target) ->
     )
     if server_cpu_s is not None and client_cpu_s is not None:
         stage.note(CPU_TIME, "s", [server_cpu_s + client_cpu_s])
+    note_warming(stage, [profiler])
     track = profiler.tracks[metric]
     histogram = Histogram()
     histogram.record(track.duration_ns)

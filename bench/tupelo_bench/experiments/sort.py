@@ -22,6 +22,7 @@ from tupelo_bench.experiments.base import OURS, Experiment
 from tupelo_bench.experiments.checked import check_sorted
 from tupelo_bench.experiments.insertion import insertion_sort, is_compiled, prepare
 from tupelo_bench.experiments.rpc.calls import calls
+from tupelo_bench.experiments.warming import WarmUp, note_warming, warm_until_steady
 from tupelo_bench.harness.record import Measure
 from tupelo_bench.harness.runner import Job
 from tupelo_bench.harness.workers import WrongResultError
@@ -46,6 +47,7 @@ DTYPE = "i8"
 RESPONSE = "response time"
 SPEED_UP, WORK_NORMALISED = "speed-up", "work-normalised speed-up"
 WARM_UP = 100  # calls, where time is short
+CYCLE = 50  # calls of a cycle, each a put and a take of the master
 
 # Milliseconds of 2005, for 1, 2, 4 and 8 workers.
 JAVASPACES = {
@@ -69,7 +71,7 @@ class Plan:
     size: int
     workers: int
     seed: int
-    warm_up: int
+    warm_up: WarmUp
     """Calls that come before the one that counts, of all workers together."""
 
     def numbers(self) -> np.ndarray:
@@ -82,7 +84,8 @@ class Plan:
     def of(cls, stage: Stage, size: int, workers: int) -> Plan:
         """That of a repeat."""
         # A call is a put and a take of the master.
-        warm_up = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up // 2)
+        count = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up // 2)
+        warm_up = WarmUp(count, until_steady=stage.peer.compiles and not stage.quick)
         return cls(size, workers, stage.seed, warm_up)
 
 
@@ -215,6 +218,7 @@ def once(stage: Stage, size: int, workers: int) -> None:
     """One repeat: the workers, and the master as the last process."""
     plan = Plan.of(stage, size, workers)
     _, profilers = stage.run(*[(worker, (stage.peer,))] * workers, (master, (stage.peer, plan)))
+    note_warming(stage, profilers)
     stage.note(RESPONSE, "s", [profilers[-1].tracks[RESPONSE].total_s])
 
 
@@ -246,7 +250,7 @@ def master(bench: Bench, peer: Any, plan: Plan) -> None:
     bench.start.wait()
     client: Client = calls(peer).client(plan.workers)
     bench.start.wait()
-    warm(plan, client.call_many)
+    warm(bench, plan, client.call_many)
     with bench.profiler.time(RESPONSE):
         parts = client.call_many([p.tobytes() for p in np.array_split(numbers, plan.workers)])
         answers = [np.frombuffer(part, DTYPE) for part in parts]
@@ -256,7 +260,7 @@ def master(bench: Bench, peer: Any, plan: Plan) -> None:
     client.close()
 
 
-def warm(plan: Plan, call_many: Callable[[list[bytes]], list[bytes]]) -> None:
+def warm(bench: Bench, plan: Plan, call_many: Callable[[list[bytes]], list[bytes]]) -> None:
     """Have a part of one number sorted by each, again and again.
 
     In the one call that counts, whoever connects at the first call, or compiles itself, would be
@@ -265,11 +269,17 @@ def warm(plan: Plan, call_many: Callable[[list[bytes]], list[bytes]]) -> None:
     import numpy as np
 
     parts = [np.array([1], DTYPE).tobytes()] * plan.workers
-    for _ in range(max(1, plan.warm_up // plan.workers)):
-        answers = call_many(parts)
-        if answers != parts:
-            message = f"a part of one number came back as {answers!r:.100}"
-            raise WrongResultError(message)
+
+    def call(count: int) -> None:
+        for _ in range(max(1, count // plan.workers)):
+            answers = call_many(parts)
+            if answers != parts:
+                message = f"a part of one number came back as {answers!r:.100}"
+                raise WrongResultError(message)
+
+    call(plan.warm_up.operations)
+    if plan.warm_up.until_steady:
+        warm_until_steady(bench.profiler, lambda: call(CYCLE))
 
 
 def native_master(bench: Bench, peer: NativeCaller, plan: Plan) -> None:
@@ -280,6 +290,7 @@ def native_master(bench: Bench, peer: NativeCaller, plan: Plan) -> None:
     bench.start.wait()
     client = peer.client(plan.workers)
     warm(
+        bench,
         plan,
         lambda parts: [
             answer.tobytes()

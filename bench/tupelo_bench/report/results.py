@@ -25,6 +25,8 @@ from tupelo_bench.report.tables import Table, machine, mean_of, repeats
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
 from tupelo_bench.report.units import quantity
+from tupelo_bench.report.warm import HOW as WARMED
+from tupelo_bench.report.warm import warmed
 from tupelo_bench.report.words import HOW_DRAWN, words
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def markdown(
     parts += [f"![{title}]({file})" for title, file in figures]
     parts += _undrawn(run, experiments)
     parts += ["## Not measured", _not_measured(run), *_absent(run)]
-    parts += ["## How each is driven", _driven(run), *_bridges(run)]
+    parts += ["## How each is driven", _driven(run), *_warmed(run), *_bridges(run)]
     parts += ["## Words", table(words(run))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -232,6 +234,15 @@ def _absent(run: Run) -> Iterator[str]:
 def _driven(run: Run) -> str:
     rows = tuple((name, run.versions.get(name, ""), how) for name, how in run.notes.items())
     return table(Table("", ("", "version", ""), rows))
+
+
+def _warmed(run: Run) -> Iterator[str]:
+    """Which systems that compile became warm, and when."""
+    found = warmed(run)
+    if found.rows:
+        yield f"### {found.title}"
+        yield WARMED
+        yield table(found)
 
 
 def _bridges(run: Run) -> Iterator[str]:

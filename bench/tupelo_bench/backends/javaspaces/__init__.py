@@ -42,11 +42,11 @@ class JavaSpaces(Backend):
         " the client's process. A search in several spaces is one call that waits: a take by a"
         " template per space, a read by one of their superclass. A template's null matches"
         " anything, so a null can not be asked for. In mem, Java times the puts and takes. Server:"
-        f" java {HEAP}, HotSpot's defaults. 5,000"
-        " operations of a client come first that do not count, in which its virtual machine"
-        " compiles itself to a tenth of its first times. In cases they are of all processes"
-        " together, and in sort and for undirected requests of the master and of all workers: where"
-        " these are many their machines are still cold, and the times are those of that."
+        f" java {HEAP} and HotSpot's defaults. Each client's virtual machine: HotSpot's defaults"
+        " only, so its heap grows up to a quarter of the memory. 5,000 operations of a client come"
+        " first that do not count. In cases they are of all processes together, and in sort of the"
+        " master and of all workers. Then cycles follow until they differ no more; a table says how"
+        " many, and who became steady."
     )
     warm_up = 5_000
     compiles = True

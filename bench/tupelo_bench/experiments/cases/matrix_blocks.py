@@ -35,6 +35,7 @@ from tupelo_bench.harness.workers import WrongResultError
 if TYPE_CHECKING:
     import numpy as np
 
+    from tupelo_bench.experiments.warming import WarmUp
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -76,14 +77,14 @@ def once(stage: Stage, plan: Plan) -> None:
     note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
 
 
-def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Put blocks and tasks, wait for the workers, collect the product and check it."""
     import numpy as np
 
     space = backend.open(MASTER)
     a, b = plan.matrices()
     tuples = prepared(backend, plan, a, b)
-    warm(warm_up, space)
+    warm(bench, warm_up, space)
     bench.start.wait()
     bench.profiler.begin(TOTAL)
     with bench.profiler.time(LOCAL_WRITING, len(tuples)):
@@ -135,7 +136,7 @@ def values(backend: Backend, plan: Plan, data: Any) -> np.ndarray:
     return backend.numbers(data, DTYPE).reshape(plan.block, plan.block)
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Work on tasks until there is the poison."""
     me = Worker.open(bench, backend, plan.workers)
     profiler, read, kind = bench.profiler, me.master.read, backend.array_kind()

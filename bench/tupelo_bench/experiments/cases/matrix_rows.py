@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tupelo_bench.backends.base import VisitOrder
+    from tupelo_bench.experiments.warming import WarmUp
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -103,7 +104,7 @@ def once(stage: Stage, plan: Plan) -> None:
             stage.note(f"{SEARCH}, worker {number}", "s", [each / 1e9 for each in each_ns])
 
 
-def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Hand out the rows, collect those of the product, and check them."""
     space = backend.open(MASTER)
     a, b = plan.matrices()
@@ -116,7 +117,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
         )
         for row in mine
     ]
-    warm(warm_up, space)
+    warm(bench, warm_up, space)
     begin_together(bench)
     with bench.profiler.time(HANDING_OUT, len(rows)):
         for row in rows:
@@ -154,7 +155,7 @@ def check_product(backend: Backend, plan: Plan, rows: Sequence[Any]) -> None:
         raise WrongResultError(message)
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> list[int]:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> list[int]:
     """Store the own rows, then make rows of the product; how long each search took."""
     me = Worker.open(bench, backend, plan.workers)
     searcher = Searcher(me, plan.order)

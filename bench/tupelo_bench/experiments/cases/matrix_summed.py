@@ -33,6 +33,7 @@ from tupelo_bench.harness.workers import WrongResultError
 if TYPE_CHECKING:
     import numpy as np
 
+    from tupelo_bench.experiments.warming import WarmUp
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -54,10 +55,10 @@ def once(stage: Stage, plan: Plan) -> None:
     note(stage, profilers, total_s(profilers))
 
 
-def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Collect the rows of the product, and check them."""
     space = backend.open(MASTER)
-    warm(warm_up, space)
+    warm(bench, warm_up, space)
     begin_together(bench)
     rows = take_product(bench, backend, plan, space, "matrixC")
     bench.start.wait()
@@ -66,7 +67,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Store the own rows, then make rows of the product."""
     import numpy as np
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tupelo_bench.backends.base import VisitOrder
+    from tupelo_bench.experiments.warming import WarmUp
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -77,7 +78,7 @@ def once(stage: Stage, plan: Plan) -> None:
     note(stage, profilers, total_s(profilers))
 
 
-def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Hand out the panels, collect them, and compare them bit by bit with a sequential run."""
     import numpy as np
 
@@ -87,7 +88,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
         ("hand out", number, backend.array(np.ascontiguousarray(expected[:, plan.columns(number)])))
         for number in range(plan.workers)
     ]
-    warm(warm_up, space)
+    warm(bench, warm_up, space)
     begin_together(bench)
     with bench.profiler.time(HANDING_OUT, len(handed_out)):
         for panel in handed_out:
@@ -106,7 +107,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Step the own panel, with a column of each neighbour beside it."""
     import numpy as np
 

@@ -34,6 +34,7 @@ from tupelo_bench.experiments.cases.skeleton import (
 from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
+    from tupelo_bench.experiments.warming import WarmUp
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -102,11 +103,11 @@ def once(stage: Stage, plan: Plan) -> None:
     note(stage, profilers, total_s(profilers))
 
 
-def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Ask for all passwords, check every answer, tell the workers to finish."""
     space = backend.open(MASTER)
     wanted = {digest_of(secret): secret for secret in plan.wanted()}
-    warm(warm_up, space)
+    warm(bench, warm_up, space)
     begin_together(bench)
     for _ in range(plan.workers):
         space.take("stored", int)
@@ -127,7 +128,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Store a part of the database, search until told to finish."""
     me = Worker.open(bench, backend, plan.workers)
     tuples = [plan.entry(*pair) for pair in database(plan.part(me.number))]

@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.base import Schema, Shape
+from tupelo_bench.experiments.warming import WarmUp, note_warming, warm_until_steady
 from tupelo_bench.harness.profiler import NS_PER_S, merged
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ BEGIN, END = "begin", "end"
 WARM = Shape("warm", 2)
 """What is put and taken before the clock runs; without a key, since not all peers have any."""
 WARM_UP = 100  # operations, where time is short
+CYCLE = 100  # operations of a cycle, where a system goes on until it is warm
 
 
 def names(workers: int) -> tuple[str, ...]:
@@ -75,21 +77,33 @@ def run_warm(
 ) -> tuple[list[Any], list[Profiler]]:
     """Run the processes of a case, each told how many operations come before its clock runs.
 
-    What a virtual machine needs is that of all together: sixteen of them on two processors would
-    take minutes, each for itself, and the cell would be over its time.
+    The fixed ones are what a virtual machine needs, divided by all processes: sixteen of them on
+    two processors would take minutes, each for itself. Then each goes on until it is steady.
     """
-    warm_up = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up // (1 + plan.workers))
-    arguments = (stage.peer, plan, warm_up)
-    return stage.run((master, arguments), *[(worker, arguments)] * plan.workers)
+    peer, quick = stage.peer, stage.quick
+    operations = WARM_UP if quick else max(WARM_UP, peer.warm_up // (1 + plan.workers))
+    warm_up = WarmUp(operations, until_steady=peer.compiles and not quick)
+    arguments = (peer, plan, warm_up)
+    results, profilers = stage.run((master, arguments), *[(worker, arguments)] * plan.workers)
+    note_warming(stage, profilers)
+    return results, profilers
 
 
-def warm(operations: int, *spaces: Any) -> None:
+def warm(bench: Bench, warm_up: WarmUp, *spaces: Any) -> None:
     """Put and take in these spaces in turn, in each of them at least once; leaves nothing there.
 
     A whole program is short beside what a virtual machine takes to compile itself, and the first
     operation of a process may have to connect. Others may take what this process put, but each
     takes as many as it put, after it: so there is one for everybody who waits, and none at the end.
+    Who is steady before the others waits for them at the start, where it stays warm.
     """
+    put_and_take(warm_up.operations, spaces)
+    if warm_up.until_steady:
+        warm_until_steady(bench.profiler, lambda: put_and_take(CYCLE, spaces))
+
+
+def put_and_take(operations: int, spaces: Sequence[Any]) -> None:
+    """So many operations, half of them puts, in these spaces in turn."""
     template = (WARM.tag, int)
     for number in range(max(len(spaces), operations // 2)):
         space = spaces[number % len(spaces)]
@@ -122,9 +136,9 @@ class Worker:
         """The local space."""
         return self.spaces[0]
 
-    def warm(self, operations: int) -> None:
+    def warm(self, warm_up: WarmUp) -> None:
         """Warm up, in all spaces."""
-        warm(operations, *self.spaces, self.master)
+        warm(self.bench, warm_up, *self.spaces, self.master)
 
     def put_local(self, tuples: Sequence[Fields]) -> None:
         """Put into the local space, timed as one batch."""

@@ -28,6 +28,7 @@ from tupelo_bench.experiments.cases.skeleton import (
 from tupelo_bench.experiments.checked import check_sorted
 
 if TYPE_CHECKING:
+    from tupelo_bench.experiments.warming import WarmUp
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -51,14 +52,14 @@ def once(stage: Stage, plan: Plan) -> None:
     note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
 
 
-def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Hand out the parts, merge what comes back, check it."""
     import numpy as np
 
     space = backend.open(MASTER)
     numbers = np.random.default_rng(plan.seed).integers(0, 1 << 31, plan.size, DTYPE)
     parts = np.array_split(numbers, PARTS)
-    warm(warm_up, space)
+    warm(bench, warm_up, space)
     bench.start.wait()
     bench.profiler.begin(TOTAL)
     for part in parts:
@@ -79,7 +80,7 @@ def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: WarmUp) -> None:
     """Sort parts until told to finish."""
     import numpy as np
 

@@ -10,15 +10,14 @@ from tupelo_bench.backends.batches import in_batches, put_each, take_each
 from tupelo_bench.experiments.mem import memory
 from tupelo_bench.experiments.mem.entries import by_key, key_template, key_tuple, key_tuples
 from tupelo_bench.experiments.mem.memory import check_count
-from tupelo_bench.experiments.mem.warming import CYCLES as WARM_CYCLES
-from tupelo_bench.experiments.mem.warming import Warming
+from tupelo_bench.experiments.warming import Warming, note_warming
 from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tupelo_bench.backends.base import Backend
-    from tupelo_bench.experiments.mem.entries import Entry, EntryPlan, KeyPlan, Plan
+    from tupelo_bench.experiments.mem.entries import Entry, EntryPlan, KeyPlan
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -51,8 +50,7 @@ def note(stage: Stage, outcome: Any) -> None:
         stage.note(metric, "s", profiler.tracks[metric].samples_s())
     if bridge_s is not None:
         stage.note(BRIDGE, "s", [bridge_s])
-    if WARM_CYCLES in profiler.counts:
-        stage.note(WARM_CYCLES, "", [float(profiler.counts[WARM_CYCLES])])
+    note_warming(stage, [profiler])
 
 
 def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> float | None:
@@ -73,7 +71,7 @@ def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> float 
                 raise WrongResultError(message)
             del taken
         counted += timed(bench, warming, put_ns, take_ns)
-    note_warming(bench, warming, plan)
+    warming.tell(bench.profiler)
     check_count(space, template, fill)
     abandon(space)
     return backend.bridge_s(fields)
@@ -107,7 +105,7 @@ def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> None
         if taken != asked:
             message = f"asked for the keys {wanted}, but took {taken!r:.300}"
             raise WrongResultError(message)
-    note_warming(bench, warming, plan)
+    warming.tell(bench.profiler)
     check_count(space, key_template(backend, field=field), fill)
     abandon(space)
 
@@ -120,12 +118,6 @@ def timed(bench: Bench, warming: Warming, put_ns: int, take_ns: int) -> bool:
     bench.profiler.add("put", put_ns, BATCH)
     bench.profiler.add("take", take_ns, BATCH)
     return True
-
-
-def note_warming(bench: Bench, warming: Warming, plan: Plan) -> None:
-    """Count the cycles before those that count, where their number was not fixed."""
-    if plan.until_steady:
-        bench.profiler.count(WARM_CYCLES, warming.cycles)
 
 
 def key_cycles(fill: int, seed: int) -> Iterator[tuple[list[int], list[int]]]:

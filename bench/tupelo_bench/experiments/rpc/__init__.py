@@ -85,13 +85,14 @@ class RPC(Experiment):
         exchanges = 50 if quick else EXCHANGES
         operations = WARM_UP if quick else max(WARM_UP, peer.warm_up)
         warm_up = max(WARM_UP, operations // 2)  # an exchange is a put and a take of the client
+        steady = peer.compiles and not quick
         # All of those that stand beside the printed numbers, of which a target asks, too.
         first = SIZES if peer.name in COLUMNS else (SIZES[0], SIZES[-1])
         found = [
             self._job(
                 {"bytes": f"{size} each way" if answer else size, "placement": where},
                 native.call_natively if issubclass(peer, NativeCaller) else call,
-                Plan(size, answer, exchanges, warm_up),
+                Plan(size, answer, exchanges, warm_up, until_steady=steady),
                 where,
                 rank=0 if answer or size in first else 2,
             )
@@ -104,10 +105,11 @@ class RPC(Experiment):
         # The one rate for all first: only that compares the peers with each other.
         for load in (SAME_LOAD, OWN_LOAD):
             for where in PLACEMENTS:
-                plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
+                load_s = 0.2 if quick else OPEN_LOOP_S
+                plan = Plan(256, 0, exchanges, warm_up, load, load_s, until_steady=steady)
                 parameters = {"bytes": 256, "placement": where, "load": load}
                 found.append(self._job(parameters, open_loop, plan, where, rank=1))
-        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, operations)
+        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, operations, until_steady=steady)
         if issubclass(peer, Backend):
             schema = NEWS_SCHEMA
             once = partial(one_to_many_space, plan=plan)
@@ -117,7 +119,7 @@ class RPC(Experiment):
         found.append(
             Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
         )
-        plan = Plan(0, 0, 8 if quick else REQUESTS, operations)
+        plan = Plan(0, 0, 8 if quick else REQUESTS, operations, until_steady=steady)
         parameters = {"requests": plan.exchanges, "servers": READERS}
         found.append(self._job(parameters, undirected, plan, "free", rank=1))
         return found

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tupelo_bench.backends.base import Backend
 from tupelo_bench.backends.space_calls import SpaceCalls
 from tupelo_bench.experiments.round_trips import closed_loop
+from tupelo_bench.experiments.warming import warm_until_steady
 from tupelo_bench.harness.cpu_time import cpu_time_ns
 from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.backends.calls import Client
     from tupelo_bench.harness.runner import Stage
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 ROUND_TRIP = "round trip"
 WARM_UP = 100
+CYCLE = 50  # exchanges of a cycle, where a system goes on until it is warm; each is two operations
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Plan:
     load: str = ""
     """At which rate, in an open loop."""
     load_s: float = 0.0
+    until_steady: bool = False
+    """Whether further exchanges come before those that count, until their times differ no more."""
 
 
 def calls(peer: Any) -> Any:
@@ -73,22 +79,36 @@ def ask(bench: Bench, peer: Any, plan: Plan) -> float:
     client: Client = calls(peer).client(1)
     request, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
     call, add = client.call, bench.profiler.add
-    spent_s = 0.0
-    for exchange in range(-plan.warm_up, plan.exchanges):
-        if exchange == 0:
-            spent_s = -cpu_time_s(peer)
-        begin = perf_counter_ns()
-        answer = call(request)
-        end = perf_counter_ns()
-        if exchange >= 0:
-            add(ROUND_TRIP, end - begin)
+
+    def checked(answer: bytes) -> None:
         if answer != response:
             message = f"the answer should be {len(response)} bytes, it is {answer!r:.100}"
             raise WrongResultError(message)
+
+    warm(bench, plan, lambda: checked(call(request)))
+    spent_s = -cpu_time_s(peer)
+    for _ in range(plan.exchanges):
+        begin = perf_counter_ns()
+        answer = call(request)
+        end = perf_counter_ns()
+        add(ROUND_TRIP, end - begin)
+        checked(answer)
     spent_s += cpu_time_s(peer)
     client.stop(1)
     client.close()
     return spent_s / plan.exchanges
+
+
+def warm(bench: Bench, plan: Plan, exchange: Callable[[], object]) -> None:
+    """Do the exchanges that come before those that count."""
+
+    def exchanges(count: int) -> None:
+        for _ in range(count):
+            exchange()
+
+    exchanges(plan.warm_up)
+    if plan.until_steady:
+        warm_until_steady(bench.profiler, lambda: exchanges(CYCLE))
 
 
 def cpu_time_s(peer: Peer) -> float:

@@ -7,7 +7,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.experiments.round_trips import QUANTILES
-from tupelo_bench.experiments.rpc.calls import calls, serve
+from tupelo_bench.experiments.rpc.calls import calls, serve, warm
+from tupelo_bench.experiments.warming import note_warming
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.workers import WrongResultError
 
@@ -33,6 +34,7 @@ def open_loop(stage: Stage, plan: Plan) -> None:
         (stage.placement.server, serve, (stage.peer, plan)),
         (stage.placement.client, ask_at_a_rate, (stage.peer, plan)),
     )
+    note_warming(stage, [profiler])
     track = profiler.tracks[UNDER_LOAD]
     histogram = Histogram()
     histogram.record(track.duration_ns)
@@ -49,8 +51,7 @@ def ask_at_a_rate(bench: Bench, peer: Any, plan: Plan) -> tuple[float, float]:
     client: Client = calls(peer).client(1)
     request = b"q" * plan.request_bytes
     call, add = client.call, bench.profiler.add
-    for _ in range(plan.warm_up):
-        call(request)
+    warm(bench, plan, lambda: call(request))
     period_ns = int(1e9 / RATE_PER_S)
     if plan.load == OWN_LOAD:
         period_ns = int(closed_loop_ns(call, request, plan) / LOAD)

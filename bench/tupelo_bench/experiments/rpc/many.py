@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.base import Schema, Shape
 from tupelo_bench.backends.space_calls import SPACE
-from tupelo_bench.experiments.rpc.calls import calls, serve
+from tupelo_bench.experiments.rpc.calls import CYCLE, calls, serve
+from tupelo_bench.experiments.warming import note_warming, warm_until_steady
 from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ UNDIRECTED = "undirected"
 SHORT_S, LONG_S = 0.001, 0.020  # what a server does for an undirected request
 LONG_EVERY = 8
 WARM_UP_PART = 10  # of the operations to warm up: each message is some ten of them
+NEWS, WARMING = b"n", b"w"  # the bytes of a message that counts, and of one before
 NEWS_SCHEMA = Schema((Shape("news", 3, (1,)), Shape("heard", 2)))
 
 
@@ -35,36 +38,52 @@ def one_to_many_space(stage: Stage, plan: Plan) -> None:
     _, (profiler, *_) = stage.run(
         (tell, (stage.peer, plan)), *[(hear, (stage.peer, plan))] * READERS
     )
+    note_warming(stage, [profiler])
     stage.note(ONE_TO_MANY, "s", [profiler.mean_s(ONE_TO_MANY)])
 
 
 def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
     """Put a message, wait until all have heard it, take it away."""
     space = backend.open(SPACE)
-    message = b"n" * plan.request_bytes
-    bench.start.wait()
-    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
-        with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
-            space.put("news", number, message)
+    numbers = count()
+
+    def tell_all(text: bytes, label: str) -> None:
+        number = next(numbers)
+        with bench.profiler.time(label):
+            space.put("news", number, text * plan.request_bytes)
             heard = [space.take("heard", int)[1] for _ in range(READERS)]
             space.take("news", number, bytes)  # a call leaves nothing to take away
         if heard != [number] * READERS:
             wrong = f"message {number} should have been heard, it was {heard}"
             raise WrongResultError(wrong)
+
+    def warm(messages: int) -> None:
+        for _ in range(messages):
+            tell_all(WARMING, "warm-up")
+
+    bench.start.wait()
+    warm(plan.warm_up // WARM_UP_PART)
+    if plan.until_steady:
+        warm_until_steady(bench.profiler, lambda: warm(2 * CYCLE // WARM_UP_PART))
+    for _ in range(plan.exchanges):
+        tell_all(NEWS, ONE_TO_MANY)
     space.close()
 
 
 def hear(bench: Bench, backend: Backend, plan: Plan) -> None:
-    """Read each message once."""
+    """Read each message once, until all that count have come."""
     space = backend.open(SPACE)
-    message = b"n" * plan.request_bytes
+    counting, warming = NEWS * plan.request_bytes, WARMING * plan.request_bytes
     bench.start.wait()
-    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
+    left, numbers = plan.exchanges, count()
+    while left:
+        number = next(numbers)
         _, heard, news = space.read("news", number, bytes)
-        if (heard, news) != (number, message):
+        if heard != number or news not in (counting, warming):
             wrong = f"message {number} is another: {heard}, {news!r:.100}"
             raise WrongResultError(wrong)
         space.put("heard", number)
+        left -= news == counting
     space.close()
 
 
@@ -99,6 +118,7 @@ def undirected(stage: Stage, plan: Plan) -> None:
     """Requests of unequal length; only a space gives them to whoever is idle."""
     hand = (hand_out, (stage.peer, plan, stage.seed))
     *_, profiler = stage.run(*[(work, (stage.peer,))] * READERS, hand)[1]
+    note_warming(stage, [profiler])
     stage.note(UNDIRECTED, "s", [profiler.tracks[UNDIRECTED].total_s])
 
 
@@ -122,8 +142,14 @@ def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
     """
     bench.start.wait()
     client: Client = calls(peer).client(READERS)
-    for _ in range(plan.warm_up // READERS):
-        client.call_many([b"0"] * READERS)
+
+    def warm(requests: int) -> None:
+        for _ in range(requests // READERS):
+            client.call_many([b"0"] * READERS)
+
+    warm(plan.warm_up)
+    if plan.until_steady:
+        warm_until_steady(bench.profiler, lambda: warm(CYCLE))
     requests = [
         str(SHORT_S if number % LONG_EVERY else LONG_S).encode() for number in range(plan.exchanges)
     ]

@@ -15,7 +15,14 @@ from tupelo_bench.experiments.settle.metrics import (
     SPACE,
     THROUGHPUT,
 )
-from tupelo_bench.experiments.settle.phases import Taken, check_whole, fetch, write
+from tupelo_bench.experiments.settle.phases import (
+    Taken,
+    check_whole,
+    fetch,
+    warm_in_cycles,
+    write,
+)
+from tupelo_bench.experiments.warming import note_warming
 from tupelo_bench.experiments.workload import ENTRIES, fields_of, seed_of, template_of
 from tupelo_bench.harness.workers import WrongResultError
 
@@ -60,6 +67,7 @@ def run_clients(
         targets.append((age, (stage.peer, workload, barriers)))
     results, profilers = stage.run(*targets)
     age_s = results.pop() if workload is not None else 0.0
+    note_warming(stage, profilers)
     return age_s, results, profilers[: len(clients)]
 
 
@@ -110,6 +118,8 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     bench.start.wait()
     write(space, fields, part.warm_up)
     fetch(space, template, part.warm_up)
+    if part.until_steady:
+        warm_in_cycles(bench, space, fields, template)
     bench.start.wait()
     if part.aged:
         bench.start.wait()

@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.batches import put_each, take_each
+from tupelo_bench.experiments.warming import warm_until_steady
 from tupelo_bench.experiments.workload import is_whole
 from tupelo_bench.harness.workers import WrongResultError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import Backend, Fields
     from tupelo_bench.experiments.workload import Entry
+    from tupelo_bench.harness.workers import Bench
 
 BATCH = 100
 LOOKED_AT = 1_000  # entries that are checked of those that a client took: the last ones
@@ -43,6 +45,16 @@ def _counts(objects: int) -> Iterator[int]:
     """How many each batch has."""
     for begin in range(0, objects, BATCH):
         yield min(BATCH, objects - begin)
+
+
+def warm_in_cycles(bench: Bench, space: Any, fields: Fields, template: Fields) -> None:
+    """Put and take, a hundred at a time, until the times differ no more."""
+
+    def cycle() -> None:
+        write(space, fields, BATCH)
+        fetch(space, template, BATCH)
+
+    warm_until_steady(bench.profiler, cycle)
 
 
 class Taken:

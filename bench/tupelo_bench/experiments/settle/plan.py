@@ -46,6 +46,7 @@ class Plan:
                 sum(delays_s[1 : number + 1]),
                 delays_s[number],
                 warm_up=warm_up,
+                until_steady=stage.peer.compiles and not self.quick,
                 aged=self.workload is not None,
             )
             for number in range(self.clients)
@@ -66,3 +67,5 @@ class Part:
     """How many objects it puts and takes first, at once with all the others; they do not count."""
     aged: bool
     """Whether the space is aged when all are warm, while they wait."""
+    until_steady: bool = False
+    """Whether it goes on with that until its times differ no more."""

@@ -32,6 +32,7 @@ from tupelo_bench.experiments.settle.phases import (
     Taken,
     check_whole,
     fetch,
+    warm_in_cycles,
     write,
 )
 from tupelo_bench.experiments.workload import ENTRIES, fields_of, template_of
@@ -89,6 +90,7 @@ def window_part(plan: Plan, peer: Backend) -> WindowPart:
         0 if plan.quick else peer.warm_up // 2,
         plan.workload is not None,
         QUICK_BATCH if plan.quick else BATCH,
+        until_steady=peer.compiles and not plan.quick,
     )
 
 
@@ -108,6 +110,8 @@ class WindowPart:
     """Whether the space is aged when all are warm, while they wait."""
     batch: int = BATCH
     """After so many operations it looks at the clock."""
+    until_steady: bool = False
+    """Whether it goes on to put and take until its times differ no more."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,8 @@ def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
     more = max(0, part.warm_objects - warm)
     put(more)
     fetch(space, template, warm + more)
+    if part.until_steady:
+        warm_in_cycles(bench, space, fields, template)
     bench.start.wait()
     if part.aged:
         bench.start.wait()
