@@ -452,6 +452,13 @@ def test_the_page_says_who_takes_no_part_in_what_was_run():
     assert "<td>carries calls, and holds no tuples<" in html_page(run, EXPERIMENTS)
 
 
+def test_a_system_of_an_older_record_is_not_said_to_take_no_part():
+    older = Measure("settle", "mp-queue", {}, "throughput", "operations/s", [1.0])
+    newer = replace(older, backend="redis")
+    assert not any("mp-queue" in row[2] for row in absent(run_of(older)).rows)
+    assert any(row[2] == "mp-queue" for row in absent(run_of(newer)).rows)
+
+
 def test_the_page_says_once_why_several_cells_were_not_measured():
     run = run_of(mem("tupelo-shm", "Null", 1))
     for fill in (10, 20):

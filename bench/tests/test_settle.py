@@ -13,6 +13,7 @@ import pytest
 from tupelo_bench.backends.base import Backend, Schema
 from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.manager import Manager
+from tupelo_bench.backends.queue import Queue
 from tupelo_bench.backends.redis import Redis
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.backends.space import SharedSpace
@@ -210,7 +211,7 @@ def test_every_peer_ages_by_fields_of_all_types_that_a_record_has(peer_type):
     schema = Schema(tuple(entry.shape for entry in workload.entries), outlive=True)
     with started(peer_type) as peer:
         if why := peer.lacks(schema):
-            # It takes no part in what ages a space, as the results say: multiprocessing.Queue.
+            # It takes no part in `settle`, as the results say: multiprocessing.Queue.
             pytest.skip(f"{peer_type.name}: {why}")
         peer.create(schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
@@ -423,6 +424,26 @@ def test_with_the_delays_of_the_paper_too_what_compiles_as_it_runs_is_warm(peer_
     stage = Stage(peer_type(), {}, placement("free"), 1, 0, quick=False, deadline=None)
     parts = Plan("Null", 2, quick=False).parts(stage)
     assert {(part.warm_up, part.objects) for part in parts} == {(objects, 1_000)}
+
+
+def test_a_queue_whose_puts_end_in_the_putting_process_takes_no_part_and_the_figures_say_so():
+    """A window of writing would time a list of the client's own."""
+    assert Queue not in Settle().peers(PEERS)
+    assert {SharedSpace, SQLite, Redis} <= set(Settle().peers(PEERS))
+    cell = {"series": "all at once", "entry": "Null", "clients": 2}
+    figures = {
+        backend: Settle().figures(
+            Run([], "", 1, quick=False, machine={}, versions={}, measures=[
+                Measure("settle", backend, cell, "throughput", "operations/s", [1.0])
+            ])
+        )
+        for backend in ("sqlite", "mp-queue")
+    }  # fmt: skip
+    left_out = "multiprocessing.Queue is left out"
+    by_clients = [figure for figure in figures["sqlite"] if "aged" not in figure.title]
+    assert by_clients
+    assert all(figure.note.startswith(left_out) for figure in by_clients)
+    assert not any(left_out in figure.note for figure in figures["mp-queue"])  # an older record
 
 
 def test_the_knee_is_looked_for_before_anything_else():

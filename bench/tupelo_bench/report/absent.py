@@ -17,6 +17,7 @@ CALLS = "carries calls, and holds no tuples"
 ONE_PROCESS = "is within one process, which no other can reach"
 IN_MEM = "stands beside puts and takes only"
 SPINNING = "tells how a caller waits, so it stands beside calls only"
+BUFFERED = "a put ends in a list of its own process: a window of writing would time that list"
 SERVED = "the same engine behind a server: shown beside puts and takes, calls, and clients"
 FILE = "the same engine in a file: `settle` shows what that costs"
 DURABLE = "is sqlite with a sync at each commit: `settle` shows what that costs"
@@ -25,6 +26,7 @@ NATIVE = "its loop is C++ and times itself, request after request: it can do no 
 ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (("mem", "settle", "cases"), "", ("udp", "grpc", "omniorb"), CALLS),
     (("mem", "cases", "rpc", "sort"), "", ("sqlite-durable",), DURABLE),
+    (("settle",), "", ("mp-queue",), BUFFERED),
     (("settle", "cases", "rpc", "sort"), "", ("tupelo-mem", "rinda-inside"), ONE_PROCESS),
     (("settle", "cases", "rpc", "sort"), "", ("plain-dict", "plain-list"), ONE_PROCESS),
     (("settle", "cases", "rpc", "sort"), "", ("xml-rpc",), IN_MEM),
@@ -48,11 +50,15 @@ ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
 
 
 def absent(run: Run) -> Table:
-    """A line per experiment that was run, and reason."""
-    rows = tuple(
-        (experiment, part, ", ".join(systems), why)
-        for experiments, part, systems, why in ABSENT
-        for experiment in experiments
-        if run.of(experiment)
-    )
-    return Table("Takes no part", ("experiment", "", "systems", "why"), rows)
+    """A line per experiment that was run, and reason.
+
+    An older record may have a system that takes no part any more.
+    """
+    measured = {(measure.experiment, measure.backend) for measure in run.measures}
+    rows = []
+    for experiments, part, systems, why in ABSENT:
+        for experiment in filter(run.of, experiments):
+            left = [each for each in systems if part or (experiment, each) not in measured]
+            if left:
+                rows.append((experiment, part, ", ".join(left), why))
+    return Table("Takes no part", ("experiment", "", "systems", "why"), tuple(rows))

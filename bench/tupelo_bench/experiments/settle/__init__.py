@@ -54,6 +54,11 @@ AGED_RANK = 1  # of those aged cells that are compared with what a new space doe
 TUPLE_BYTES = 4_500  # of the largest kind, whose one field is as large as any of a recorded one
 NULL_BYTES = 50  # beside what a system needs for any tuple
 NOTE_TOGETHER = "All clients are active at once, in windows of a second."
+# A put of a `multiprocessing.Queue` returns when the tuple is in a list of the putting process. A
+# thread sends it when the pipe has room, which is when somebody takes. Its users know, and write no
+# thousands of tuples before any is taken. A window of writing would time that list.
+WITHOUT_STORE = ("mp-queue",)
+NOTE_WITHOUT_STORE = "multiprocessing.Queue is left out: its puts end in the putting process."
 NOTE_RESPONSE = " The time is that of a thousand objects, written and taken."
 
 
@@ -71,7 +76,8 @@ class Settle(Experiment):
     share = 0.25
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
-        return [peer for peer in super().peers(all_peers) if not peer.one_process]
+        shared = [peer for peer in super().peers(all_peers) if not peer.one_process]
+        return [peer for peer in shared if peer.name not in WITHOUT_STORE]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         del peer
@@ -123,6 +129,8 @@ def _by_clients(run: Run, series: str, kind: str, metric: str) -> Figure:
     note = NOTE_TOGETHER if series == TOGETHER else "The delays of the paper, and its objects."
     if (series, metric) == (TOGETHER, RESPONSE):
         note += NOTE_RESPONSE
+    if not any(measure.backend in WITHOUT_STORE for measure in run.of(Settle.name)):
+        note = f"{NOTE_WITHOUT_STORE} {note}"  # an older record has it
     name = "all at once" if series == TOGETHER else "paper delays"
     return lines(
         run, Settle.name, metric, "clients", fixed={"series": series, "entry": kind},
