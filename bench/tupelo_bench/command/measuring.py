@@ -15,6 +15,7 @@ from tupelo_bench.experiments.workload import recorded
 from tupelo_bench.harness import machine
 from tupelo_bench.harness.folders import remove_left_behind
 from tupelo_bench.harness.progress import Progress
+from tupelo_bench.harness.quantiles import pool
 from tupelo_bench.harness.record import BadRecordError, Run, load
 from tupelo_bench.harness.runner import Options, Runner
 from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan
@@ -82,6 +83,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     run.measures = [measure.rounded() for measure in run.measures]
     run.duration_s = round(time.monotonic() - begin, 1)
     run = added(old, run) if old else run
+    pool(run)
     for experiment in EXPERIMENTS if old else wanted:
         run.measures += experiment.derive(run)
     return run

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.experiments.warming import note_warming
 from tupelo_bench.harness.histogram import Histogram
+from tupelo_bench.harness.quantiles import QUANTILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 Target = tuple["Callable[..., Any]", tuple[Any, ...]]
 """What a process does, and with what."""
 
-QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 OF_CLOSED = QUANTILES[:2]  # of a thousand calls one is beyond the last
 
 

@@ -46,6 +46,10 @@ class Histogram:
         """How many were recorded."""
         return self._counts.total()
 
+    def counted(self) -> dict[int, int]:
+        """How often each value was recorded, by the highest value that counts as equal to it."""
+        return {_highest_of(slot): count for slot, count in self._counts.items()}
+
     def quantile(self, share: float) -> int:
         """The highest value that counts as equal to the one below which that share lies."""
         wanted = max(1, round(share * self.total))

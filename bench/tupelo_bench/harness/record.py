@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.packed import packed, rounded, unpacked
+from tupelo_bench.harness.quantiles import pool
 from tupelo_bench.harness.statistics import Summary, summary
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class Measure:
     repeat gave one."""
     derived: bool = False
     """Whether it follows from other measures of the record."""
+    histograms: list[str] = field(default_factory=list)
+    """That of each repeat, where an interval is to be told of a quantile of all of them."""
+    pooled: float | None = None
+    """Of a quantile: that of all calls of all repeats (`quantiles`). It is in no file."""
 
     @property
     def independent(self) -> list[float]:
@@ -68,8 +73,12 @@ class Measure:
 
     @property
     def summary(self) -> Summary:
-        """The figures of the samples; the confidence interval is that of the repeats."""
-        return replace(summary(self.samples), ci95=summary(self.independent).ci95)
+        """The figures of the samples; the confidence interval is that of the repeats.
+
+        Of a quantile the mean is that of all calls, as in the figures, and not of its repeats.
+        """
+        figures = replace(summary(self.samples), ci95=summary(self.independent).ci95)
+        return figures if self.pooled is None else replace(figures, mean=self.pooled, ci95=None)
 
     def rounded(self) -> Measure:
         """The measure as it stands in a record."""
@@ -151,7 +160,8 @@ class Run:
         raw = asdict(self)
         for measure in raw["measures"]:
             measure["samples"], measure["exponent"] = packed(measure["samples"])
-            for name in ("exponent", "histogram", "groups", "derived"):
+            del measure["pooled"]
+            for name in ("exponent", "histogram", "groups", "derived", "histograms"):
                 if not measure[name]:
                     del measure[name]
         text = json.dumps({"format": FORMAT, **raw}, separators=(",", ":"))
@@ -190,6 +200,7 @@ def _run(raw: dict[str, Any]) -> Run:
     _require(isinstance(run.machine, dict) and isinstance(run.versions, dict), "its machine")
     _require(isinstance(run.begin, str) and isinstance(run.command, list), "its beginning")
     _require(isinstance(run.notes, dict) and isinstance(run.spent_s, dict), "its notes")
+    pool(run)
     return run
 
 
@@ -212,9 +223,11 @@ def _measure(raw: dict[str, Any]) -> Measure:
     _require(all(type(one) in (int, float) for one in samples), what)
     _require(isinstance(groups, list) and all(type(one) is int and one > 0 for one in groups), what)
     _require(not groups or sum(groups) == len(samples), what)
-    if measure.histogram is not None:
-        _require(isinstance(measure.histogram, str), what)
-        Histogram.decoded(measure.histogram)
+    _require(isinstance(measure.histograms, list) and measure.pooled is None, what)
+    one = [] if measure.histogram is None else [measure.histogram]
+    for text in (*one, *measure.histograms):
+        _require(isinstance(text, str), what)
+        Histogram.decoded(text)
     measure = replace(measure, samples=unpacked(samples, exponent))
     _require(all(map(math.isfinite, measure.samples)), what)
     return measure

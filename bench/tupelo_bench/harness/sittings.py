@@ -99,6 +99,8 @@ def _joined(before: Measure, after: Measure) -> Measure:
         samples=[*before.samples, *after.samples],
         groups=groups if max(groups) > 1 else [],
         histogram=histogram,
+        histograms=[*before.histograms, *after.histograms],
+        pooled=None,
     )
 
 

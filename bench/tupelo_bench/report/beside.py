@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.record import Measure, Run
 
 
+SPINNING = ("udp-spinning",)
+"""The peers whose waiters look again and again; those of all others sleep."""
+
+
 def is_peer(backend: str) -> bool:
     """Whether it is somebody else's."""
     return not backend.startswith("tupelo")

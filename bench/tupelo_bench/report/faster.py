@@ -15,10 +15,10 @@ from tupelo_bench.experiments.cases.skeleton import (
     TOTAL,
 )
 from tupelo_bench.experiments.mem.memory import METRIC as MEMORY
-from tupelo_bench.experiments.round_trips import QUANTILES
 from tupelo_bench.experiments.rpc.load import UNDER_LOAD
 from tupelo_bench.experiments.settle.metrics import THROUGHPUT
 from tupelo_bench.harness.parameters import told
+from tupelo_bench.harness.quantiles import QUANTILES
 from tupelo_bench.harness.statistics import (
     SIGNIFICANCE,
     can_tell,

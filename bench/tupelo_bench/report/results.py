@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.mem.client import BRIDGE
-from tupelo_bench.experiments.round_trips import QUANTILES
 from tupelo_bench.experiments.rpc.load import OWN_LOAD, RATE_REACHED, SAME_LOAD, UNDER_LOAD
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.placement import PLACEMENTS
 from tupelo_bench.harness.profiler import NS_PER_S
+from tupelo_bench.harness.quantiles import QUANTILES
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
 from tupelo_bench.report.answers import HOW as ANSWERED

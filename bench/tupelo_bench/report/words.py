@@ -76,6 +76,7 @@ OF_EXPERIMENTS = {
     ),
     "rpc": (
         ("open loop", "requests are due at a fixed rate, whether or not the last is answered"),
+        ("p50, p99, p99.9", "so long half of all calls of all repeats took at most, 99 %, 99.9 %"),
         ("half of its own", "half of the rate that the system reached when asked without pause"),
     ),
     "sort": (

@@ -52,6 +52,11 @@ class Notebook:
                     [sample for note in notes for sample in note.samples],
                     merged(histograms).encoded() if histograms else None,
                     groups if max(groups) > 1 else [],
+                    histograms=[
+                        note.histogram.encoded()
+                        for note in notes
+                        if note.histogram is not None and note.is_kept
+                    ],
                 )
             )
 

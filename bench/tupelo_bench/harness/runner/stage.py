@@ -25,6 +25,8 @@ class Note:
     unit: str
     samples: list[float]
     histogram: Histogram | None
+    is_kept: bool = False
+    """Whether its histogram is in the record for itself, too, beside that of all repeats."""
 
 
 @dataclass
@@ -62,8 +64,17 @@ class Stage:
         return workers.run(functions, deadline=self.deadline, cpus=[cpus for cpus, *_ in targets])
 
     def note(
-        self, metric: str, unit: str, samples: Sequence[float], histogram: Histogram | None = None
+        self,
+        metric: str,
+        unit: str,
+        samples: Sequence[float],
+        histogram: Histogram | None = None,
+        *,
+        is_kept: bool = False,
     ) -> None:
-        """Record samples of a metric; those of all repeats come together."""
+        """Record samples of a metric; those of all repeats come together.
+
+        A histogram is merged with those of the other repeats, and kept for itself if `is_kept`.
+        """
         if samples:
-            self.noted.append(Note(metric, unit, list(samples), histogram))
+            self.noted.append(Note(metric, unit, list(samples), histogram, is_kept))

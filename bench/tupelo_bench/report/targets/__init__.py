@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo_bench.report.tables import Table
 from tupelo_bench.report.targets.cases import cases, visits
 from tupelo_bench.report.targets.mem import faster, filled
-from tupelo_bench.report.targets.rpc import calls
+from tupelo_bench.report.targets.rpc import calls, tails
 from tupelo_bench.report.targets.settle import knee
 from tupelo_bench.report.targets.sort import sorts
 
@@ -22,6 +22,7 @@ JUDGES = (
     (cases, "cases"),
     (visits, "cases"),
     (calls, "rpc"),
+    (tails, "rpc"),
     (sorts, "sort"),
 )
 

@@ -1,19 +1,25 @@
-"""What RPC was to show: a call of two tuples that costs less than a call."""
+"""What RPC was to show: a call of two tuples that costs less than a call, and no longer tail."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tupelo_bench.experiments.base import OURS
+from tupelo_bench.experiments.rpc.load import SAME_LOAD, UNDER_LOAD
+from tupelo_bench.harness.bootstrap import quantile_ratio
+from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.placement import PLACEMENTS
-from tupelo_bench.report.beside import beside_us, is_faster_than
+from tupelo_bench.harness.quantiles import NS_PER_S, QUANTILES
+from tupelo_bench.harness.statistics import can_tell
+from tupelo_bench.report.beside import SPINNING, beside_us, is_faster_than, is_peer
 from tupelo_bench.report.targets.verdict import Verdict, verdict
-from tupelo_bench.report.units import digits
+from tupelo_bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tupelo_bench.harness.placement import Where
-    from tupelo_bench.harness.record import Run
+    from tupelo_bench.harness.record import Measure, Run
 
 
 def calls(run: Run) -> Iterator[Verdict]:
@@ -45,6 +51,53 @@ def calls(run: Run) -> Iterator[Verdict]:
                 measured if ratios else "-",
                 verdict(below, is_whole=len(ratios) >= of and not untold) if ratios else None,
             )
+
+
+def tails(run: Run) -> Iterator[Verdict]:
+    """The slowest calls at one rate for all, beside the sleeping peer that has the fewest.
+
+    It is not worse unless the whole interval of the ratio is above 1.
+    """
+    for where in PLACEMENTS:
+        at_one_rate = list(run.find("rpc", UNDER_LOAD, placement=where, load=SAME_LOAD))
+        ours = [measure for measure in at_one_rate if measure.backend == OURS]
+        sleeping = [m for m in at_one_rate if is_peer(m.backend) and m.backend not in SPINNING]
+        for name, share in QUANTILES[1:]:
+            yield Verdict(
+                f"{name} of a call at {SAME_LOAD}, client and server {where},"
+                " against the best peer that sleeps",
+                "not worse",
+                *_tail(ours, sleeping, share),
+            )
+
+
+def _tail(ours: list[Measure], sleeping: list[Measure], share: float) -> tuple[str, bool | None]:
+    """What is said of a quantile of ours beside the least of theirs, and whether it is reached."""
+    pairs = [(measure, _merged(measure)) for measure in (*ours, *sleeping)]
+    calls = [(measure, merged.quantile(share)) for measure, merged in pairs if merged is not None]
+    here = [pair for pair in calls if pair[0].backend == OURS]
+    there = [pair for pair in calls if pair[0].backend != OURS]
+    if not here or not there:
+        return "-", None
+    (one, ours_ns), (other, least_ns) = here[0], min(there, key=lambda pair: pair[1])
+    text = (
+        f"{quantity(ours_ns / NS_PER_S, 's')}, {other.backend}"
+        f" {quantity(least_ns / NS_PER_S, 's')}: {digits(ours_ns / least_ns)} x"
+    )
+    if not (one.histograms and other.histograms):
+        return f"{text}; no interval: this record has the calls of all repeats together", None
+    if not can_tell(len(one.histograms), len(other.histograms)):
+        return f"{text}; too few repeats for an interval", None
+    low, high = quantile_ratio(
+        [Histogram.decoded(each) for each in one.histograms],
+        [Histogram.decoded(each) for each in other.histograms],
+        share,
+    )
+    return f"{text} ({digits(low)} to {digits(high)} by the bootstrap)", low <= 1
+
+
+def _merged(measure: Measure) -> Histogram | None:
+    return None if measure.histogram is None else Histogram.decoded(measure.histogram)
 
 
 def payloads(run: Run, where: Where) -> set[Any]:
