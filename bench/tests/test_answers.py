@@ -8,7 +8,7 @@ from records import mem, run_of
 from tupelo_bench.experiments.everything import EXPERIMENTS
 from tupelo_bench.harness.record import Measure, Remark
 from tupelo_bench.report.answers import answers
-from tupelo_bench.report.answers.claim import at_most, in_order, paired, valued
+from tupelo_bench.report.answers.claim import as_long, at_most, in_order, paired, valued
 from tupelo_bench.report.faster import comparisons, corrected, faster_peers, wins_and_losses
 from tupelo_bench.report.results import markdown
 
@@ -42,8 +42,21 @@ def test_a_claim_is_judged_by_the_test_of_its_cells(pairs, word):
 
 
 def test_a_claim_that_two_are_alike_is_refuted_by_a_difference_to_either_side():
-    for less, more, word in ((1.0, 1.0, "confirmed"), (1.0, 2.0, "refuted"), (2.0, 1.0, "refuted")):
-        assert in_order("Alike.", "LINDA", [pair(less, more)], equal=True).verdict == word
+    for less, more, word in (
+        (1.0, 1.0, "confirmed"), (1.0, 1.05, "confirmed"),  # a difference within the limit
+        (1.0, 2.0, "refuted"), (2.0, 1.0, "refuted"),
+    ):  # fmt: skip
+        assert as_long("Alike.", "LINDA", [pair(less, more)]).verdict == word
+
+
+def test_that_the_test_tells_no_difference_does_not_make_two_alike():
+    """Repeats that are far apart, or few, would confirm it of anything."""
+    one, other = (
+        Measure("cases", "tupelo-shm", CELL, "total", "s", samples)
+        for samples in ([1.0, 3.0, 1.2, 2.8, 2.0], [1.1, 2.9, 1.3, 3.1, 2.1])
+    )
+    assert as_long("Alike.", "LINDA", [(one, other)]).verdict == "too little to tell"
+    assert as_long("Alike.", "LINDA", [pair(1.0, 1.0, repeats=3)]).verdict == "too little to tell"
 
 
 def test_the_others_stand_beside_ours_with_their_ratios():
@@ -57,9 +70,18 @@ def test_the_others_stand_beside_ours_with_their_ratios():
 def test_a_bound_and_a_range_are_judged_too():
     assert at_most("", "", [pair(1.0, 1.0)], 2.0).verdict == "confirmed"
     assert at_most("", "", [pair(3.0, 1.0)], 2.0).verdict == "refuted"
+    # So near to the limit nobody can tell: that is no refutation.
+    assert at_most("", "", [pair(2.0, 1.0)], 2.0).verdict == "too little to tell"
+    found = at_most("", "", [pair(1.0, 4.0), pair(8.0, 1.0, "redis")], 2.0, note="on two")
+    assert found.verdict == "confirmed"
+    assert found.evidence == (
+        "Tupelo: in 1 of 1 cells (0.25 times); the others: in 0 of 1 cells, the reverse in 1"
+        " (8.00 times); on two"
+    )
     assert valued("", "", [measure("tupelo-shm", 9.0)], 8, 14).verdict == "confirmed"
     assert valued("", "", [measure("tupelo-shm", 2.0)], 8, 14).verdict == "refuted"
     assert valued("", "", [measure("redis", 9.0)], 8, 14).verdict == "not tested"
+    assert valued("", "", [measure("redis", 9.0)], 8, 14, of="redis").verdict == "confirmed"
 
 
 def test_cells_are_paired_where_they_differ_in_nothing_else():
@@ -143,3 +165,106 @@ def test_holms_correction_is_over_all_comparisons_of_an_experiment_and_the_effec
     assert "in 20 significantly" in text
     assert "20 that were tested, 0 are significant also by Holm's correction" in text
     assert {row[-2:] for row in table.rows} == {("0.16", "1.00")}
+
+
+def row_of(run, words):
+    (row,) = [row for row in answers(run).rows if words in row[0]]
+    return row
+
+
+def matrix(seconds, rows, metric="total", search="round robin", case="matrix rows", **more):
+    parameters = {"case": case, "size": 100, "workers": 5, **more}
+    if case == "matrix rows":
+        parameters |= {"rows": rows, "search": search}
+    samples = [seconds * (1 + n / 1_000) for n in range(5)]
+    return Measure("cases", "tupelo-shm", parameters, metric, "s", samples)
+
+
+def test_the_success_factor_is_judged_where_it_is_to_help_and_where_it_is_not():
+    """[LINDA], figure 20: it is good for B-1, and bad for uniform rows."""
+    visits = "visited nodes"
+    run = run_of(
+        matrix(2.0, "B-1", visits, "success factor"), matrix(6.0, "B-1", visits),
+        matrix(8.0, "uniform", visits, "success factor"), matrix(8.0, "uniform", visits),
+    )  # fmt: skip
+    assert row_of(run, "where most of what")[2] == "confirmed"
+    assert row_of(run, "spread uniformly")[2] == "confirmed"
+    assert row_of(run, "fewer spaces with B-1 than with uniform rows")[2] == "confirmed"
+    helped = run_of(*run.measures[:2], matrix(2.0, "uniform", visits, "success factor"),
+                    run.measures[3])  # fmt: skip
+    assert row_of(helped, "spread uniformly")[2] == "refuted"
+    assert row_of(helped, "fewer spaces with B-1 than with uniform rows")[2] == "refuted"
+
+
+def test_b_1_is_judged_against_uniform_rows_in_the_program_of_the_paper_alone():
+    summed = [
+        replace(m, parameters={"case": "matrix rows, summed locally", "size": 100, "workers": 5,
+                               "rows": rows})
+        for m, rows in ((matrix(1.0, "B-1"), "B-1"), (matrix(9.0, "uniform"), "uniform"))
+    ]  # fmt: skip
+    assert row_of(run_of(*summed), "(B-1) than with uniform rows")[2] == "not tested"
+    run = run_of(matrix(9.0, "B-1"), matrix(1.0, "uniform"), *summed)
+    assert row_of(run, "(B-1) than with uniform rows")[2] == "refuted"
+
+
+def test_blocks_of_both_sizes_are_judged_against_rows():
+    run = run_of(
+        matrix(2.0, "uniform"), matrix(1.0, "", case="matrix blocks", block=10),
+        matrix(4.0, "", case="matrix blocks", block=5),
+    )  # fmt: skip
+    assert row_of(run, "By blocks of 10 x 10")[2] == "confirmed"
+    assert row_of(run, "By blocks of 5 x 5")[2] == "refuted"
+
+
+def test_times_with_fifteen_workers_stand_beside_the_number_of_processors():
+    run = run_of(*(measure("tupelo-shm", seconds, workers=workers)
+                   for workers, seconds in ((1, 1.0), (5, 1.0), (15, 1.2))))  # fmt: skip
+    row = row_of(run, "With 15 workers no program is faster than with 5")
+    assert row[2] == "confirmed"
+    assert row[3].endswith("15 workers share 2 processors here")
+    writing = {"case": "password", "key": "second"}
+    run = run_of(*(measure("tupelo-shm", seconds, 5, "local writing", workers=workers, **writing)
+                   for workers, seconds in ((1, 1.0), (15, 3.0))))  # fmt: skip
+    row = row_of(run, "Local writing takes no longer with 15 workers")
+    assert row[2] == "refuted"
+    assert row[3].endswith("(3.00 times); 15 workers share 2 processors here")
+
+
+def test_a_knee_is_judged_of_the_system_that_the_claim_is_of_and_of_ours():
+    cell = {"series": "all at once", "entry": "Null"}
+    run = run_of(
+        *(Measure("settle", each, cell, "throughput", "operations/s", [1.0])
+          for each in ("javaspaces", "tupelo-shm")),
+        Measure("settle", "javaspaces", cell, "knee", "clients", [14.0], derived=True),
+    )  # fmt: skip
+    assert row_of(run, "a space (javaspaces) no longer")[2:4] == ("confirmed", "javaspaces 14.0")
+    ours = row_of(run, "a space (tupelo-shm) no longer")
+    assert ours[2:4] == ("refuted", "tupelo-shm has no knee within its clients")
+
+
+def test_a_space_is_beside_the_best_plain_structure_at_every_fill_by_puts_and_takes():
+    run = run_of(
+        *(mem(backend, "Integer", microseconds, fill=fill, metric=metric)
+          for metric in ("put", "take") for fill in (0, 10_000)
+          for backend, microseconds in (
+              ("tupelo-shm", 1.0), ("plain-list", 9.0 if fill else 0.6), ("plain-dict", 0.7),
+          )),
+    )  # fmt: skip
+    for verb in ("put", "take"):
+        row = row_of(run, f"A {verb} takes at most twice")
+        assert row[2:4] == ("confirmed", "Tupelo: in 2 of 2 cells (1.43 to 1.67 times)")
+
+
+def test_a_call_is_beside_the_orb_at_both_sizes_of_the_paper():
+    """[LIMBO]: L²imbo 1.9 and 4.4 ms, COOL ORB 2.6 and 3.8 ms."""
+    found = run_of(*(
+        Measure("rpc", backend, {"bytes": f"{size} each way", "placement": "apart"}, metric, "s",
+                [seconds * (1 + n / 1_000) for n in range(5)])
+        for backend, metric, times in (
+            ("tupelo-shm", "round trip", (1.9, 4.4)),
+            ("omniorb", "round trip between native programs", (2.6, 3.8)),
+        )
+        for size, seconds in zip((100, 1000), times, strict=True)
+    ))  # fmt: skip
+    assert row_of(found, "A call of 100 bytes")[2] == "confirmed"
+    assert row_of(found, "A call of 1 000 bytes")[2] == "confirmed"

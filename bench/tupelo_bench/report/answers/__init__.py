@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo_bench.report.answers.claim import ALIKE
 from tupelo_bench.report.answers.of_calls import of_calls
 from tupelo_bench.report.answers.of_cases import of_cases
 from tupelo_bench.report.answers.of_spaces import of_spaces
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 HOW = (
     "A claim is judged by Tupelo's own cells, by the test (Mann-Whitney, 0.05). It is"
     " confirmed where it holds in most cells that tell, and none says the reverse. It is refuted"
-    " where it holds in none, or most say the reverse. Else it holds in part. In brackets stand the"
-    " ratios of the means. The other systems stand beside."
+    " where it holds in none, or most say the reverse. Else it holds in part. Two figures are alike"
+    f" where each is at most {ALIKE} times the other, also by the test. In brackets stand the"
+    " ratios of the means. The other systems stand beside. Where cells are untold, there are too"
+    " few repeats, or the figure is too near to a limit of the claim."
 )
 
 

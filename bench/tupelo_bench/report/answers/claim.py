@@ -6,6 +6,7 @@ Each pair is of one system: the measure that should be less, and the one that sh
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from tupelo_bench.experiments.base import OURS
@@ -14,7 +15,7 @@ from tupelo_bench.report.beside import is_peer
 from tupelo_bench.report.units import digits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tupelo_bench.harness.record import Measure, Run
 
@@ -24,6 +25,10 @@ Cells = dict[str, Any]
 """Parameters that cells have in common."""
 Outcome = Literal["holds", "reverse", "equal", "untold"]
 Word = Literal["confirmed", "refuted", "in part", "too little to tell", "not tested"]
+
+
+ALIKE = 1.1
+"""Two figures are alike where neither is more than so many times the other."""
 
 
 @dataclass(frozen=True)
@@ -49,41 +54,91 @@ def outcome(pair: Pair) -> Outcome:
     return "holds" if is_mostly_below(less.independent, more.independent) else "reverse"
 
 
+def bounded(pair: Pair, times: float) -> Outcome:
+    """Whether the first is at most so many times the second; untold so near that limit."""
+    less, more = pair
+    found = outcome((less, _times(more, times)))
+    return "untold" if found == "equal" else found
+
+
+def alike(pair: Pair) -> Outcome:
+    """Whether neither is more than `ALIKE` times the other.
+
+    That the test tells no difference would not be enough: with few repeats it never does.
+    """
+    less, more = pair
+    both = (bounded((less, more), ALIKE), bounded((more, less), ALIKE))
+    if "reverse" in both:
+        return "reverse"
+    return "holds" if both == ("holds", "holds") else "untold"
+
+
 def in_order(
     claim: str,
     source: str,
     pairs: Iterable[Pair],
     *,
     figure: str = "",
-    equal: bool = False,
     of: str = OURS,
+    note: str = "",
 ) -> Answer:
-    """A claim that the first of each pair is less, or that both are `equal`.
+    """A claim that the first of each pair is less.
 
-    The verdict is that of the cells of one system, which the claim is `of`.
+    The verdict is that of the cells of one system, which the claim is `of`. The note stands behind
+    the evidence.
     """
-    found = list(pairs)
-    ours = [pair for pair in found if pair[0].backend == of]
-    theirs = [pair for pair in found if is_peer(pair[0].backend) and pair[0].backend != of]
-    if not found:
-        return not_tested(claim, source, "no cell of it was measured")
-    sides = (("Tupelo" if of == OURS else of, ours), ("the others", theirs))
-    parts = [_counted(who, pairs, equal=equal) for who, pairs in sides if pairs]
-    verdict = _verdict([outcome(pair) for pair in ours], equal=equal) if ours else "not tested"
-    return Answer(claim, source, verdict, "; ".join(parts), figure)
+    return _judged(_Claim(claim, source, figure, note, of), list(pairs), outcome)
+
+
+def as_long(
+    claim: str, source: str, pairs: Iterable[Pair], *, figure: str = "", note: str = ""
+) -> Answer:
+    """A claim that the two of each pair are alike."""
+    return _judged(_Claim(claim, source, figure, note), list(pairs), alike)
 
 
 def at_most(
-    claim: str, source: str, pairs: Iterable[Pair], times: float, *, figure: str = ""
+    claim: str,
+    source: str,
+    pairs: Iterable[Pair],
+    times: float,
+    *,
+    figure: str = "",
+    note: str = "",
 ) -> Answer:
     """A claim that the first of each pair is at most so many times the second."""
-    limited = [(less, _times(more, times), more) for less, more in pairs]
-    if not limited:
-        return not_tested(claim, source, "no cell of it was measured")
-    found = [outcome((less, limit)) for less, limit, _ in limited]
-    ratios = [less.summary.mean / more.summary.mean for less, _, more in limited]
-    text = f"{digits(min(ratios))} to {digits(max(ratios))} times in {len(ratios)} cells"
-    return Answer(claim, source, _verdict(found, equal=False), text, figure)
+    of_first = _Claim(claim, source, figure, note, of_first=True)
+    return _judged(of_first, list(pairs), partial(bounded, times=times))
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is said, by whom, and of which system."""
+
+    text: str
+    source: str
+    figure: str
+    note: str
+    of: str = OURS
+    of_first: bool = False
+    """Whether the ratios are those of the first of each pair to the second."""
+
+
+def _judged(claim: _Claim, pairs: list[Pair], judge: Callable[[Pair], Outcome]) -> Answer:
+    """The verdict on a claim, and in how many cells of whom it holds."""
+    ours = [pair for pair in pairs if pair[0].backend == claim.of]
+    theirs = [pair for pair in pairs if is_peer(pair[0].backend) and pair[0].backend != claim.of]
+    if not ours and not theirs:
+        return not_tested(claim.text, claim.source, "no cell of it was measured")
+    sides = (("Tupelo" if claim.of == OURS else claim.of, ours), ("the others", theirs))
+    parts = [
+        _counted(who, [judge(pair) for pair in side], _ratios(side, of_first=claim.of_first))
+        for who, side in sides
+        if side
+    ]
+    verdict = _verdict([judge(pair) for pair in ours]) if ours else "not tested"
+    evidence = "; ".join([*parts, *([claim.note] if claim.note else [])])
+    return Answer(claim.text, claim.source, verdict, evidence, claim.figure)
 
 
 def valued(
@@ -94,15 +149,18 @@ def valued(
     high: float,
     *,
     figure: str = "",
+    of: str = OURS,
 ) -> Answer:
-    """A claim that a figure of ours lies between two values, both included."""
-    ours = [measure.summary.mean for measure in measures if measure.backend == OURS]
-    theirs = [measure.summary.mean for measure in measures if is_peer(measure.backend)]
+    """A claim that a figure of one system lies between two values, both included."""
+    ours = [measure.summary.mean for measure in measures if measure.backend == of]
+    peers = [m for m in measures if is_peer(m.backend) and m.backend != of]
+    theirs = [measure.summary.mean for measure in peers]
     if not ours:
         return not_tested(claim, source, "no cell of it was measured")
     within = [low <= value <= high for value in ours]
     verdict: Word = "confirmed" if all(within) else "in part" if any(within) else "refuted"
-    parts = [f"Tupelo {_span(ours)}", *([f"the others {_span(theirs)}"] if theirs else [])]
+    who = "Tupelo" if of == OURS else of
+    parts = [f"{who} {_span(ours)}", *([f"the others {_span(theirs)}"] if theirs else [])]
     return Answer(claim, source, verdict, "; ".join(parts), figure)
 
 
@@ -133,15 +191,20 @@ def _times(measure: Measure, times: float) -> Measure:
     return replace(measure, samples=[times * sample for sample in measure.samples])
 
 
-def _counted(who: str, pairs: Sequence[Pair], *, equal: bool) -> str:
+def _ratios(pairs: Sequence[Pair], *, of_first: bool) -> list[float]:
+    """How many times the first the second is, or the other way round."""
+    both = [(less.summary.mean, more.summary.mean) for less, more in pairs]
+    turned = [(more, less) for less, more in both] if of_first else both
+    return [numerator / divisor for divisor, numerator in turned if divisor]
+
+
+def _counted(who: str, found: Sequence[Outcome], ratios: Sequence[float]) -> str:
     """In how many cells the claim holds, and how far apart the means are."""
-    found = [outcome(pair) for pair in pairs]
-    ratios = [m.summary.mean / less.summary.mean for less, m in pairs if less.summary.mean]
-    text = f"{who}: in {found.count('equal' if equal else 'holds')} of {len(found)} cells"
-    if (reverse := found.count("reverse")) and not equal:
+    text = f"{who}: in {found.count('holds')} of {len(found)} cells"
+    if reverse := found.count("reverse"):
         text += f", the reverse in {reverse}"
     if untold := found.count("untold"):
-        text += f", too few repeats in {untold}"
+        text += f", untold in {untold}"
     return f"{text} ({_span(ratios)} times)" if ratios else text
 
 
@@ -150,15 +213,14 @@ def _span(values: Sequence[float]) -> str:
     return " to ".join(ends)
 
 
-def _verdict(found: Sequence[Outcome], *, equal: bool) -> Word:
+def _verdict(found: Sequence[Outcome]) -> Word:
     """What the cells of a claim come to."""
     told = [each for each in found if each != "untold"]
     if not told:
         return "too little to tell"
-    right = told.count("equal" if equal else "holds")
-    wrong = len(told) - right if equal else told.count("reverse")
-    if right > len(told) / 2 and not (wrong and not equal):
+    right, wrong = told.count("holds"), told.count("reverse")
+    if right > len(told) / 2 and not wrong:
         return "confirmed"
-    if not right or (wrong > len(told) / 2):
+    if not right or wrong > len(told) / 2:
         return "refuted"
     return "in part"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo_bench.experiments import native
 from tupelo_bench.experiments.base import OURS
+from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.report.answers.claim import in_order
 
 if TYPE_CHECKING:
@@ -31,6 +33,14 @@ def of_calls(run: Run) -> Iterator[Answer]:
             figure="rpc-round-trip",
         )  # fmt: skip
         yield in_order(
+            "A call of 100 bytes each way takes a space less time than an ORB (omniORB).", "LIMBO",
+            _beside_orb(run, 100),
+        )  # fmt: skip
+        yield in_order(
+            "A call of 1 000 bytes each way takes an ORB (omniORB) less time than a space.",
+            "LIMBO", [(orb, space) for space, orb in _beside_orb(run, 1_000)], of="omniorb",
+        )  # fmt: skip
+        yield in_order(
             "One tuple reaches several readers sooner than a message to each.", "LIMBO",
             _against(run, "rpc", "one to many", OURS, "udp"), figure="rpc-one-message",
         )  # fmt: skip
@@ -44,6 +54,18 @@ def of_calls(run: Run) -> Iterator[Answer]:
                 f"A space ({space}) sorts faster than CORBA (omniORB).", "RPC",
                 _against(run, "sort", "response time", space, "omniorb"), figure="sort-", of=space,
             )  # fmt: skip
+
+
+def _beside_orb(run: Run, size_bytes: int) -> list[Pair]:
+    """Round trips of Tupelo and of the ORB, whose own program times them."""
+    fixed = {"bytes": f"{size_bytes} each way"}
+    found = []
+    for space in run.find("rpc", ROUND_TRIP, **fixed):
+        if space.backend == OURS:
+            orb = run.find_one("rpc", native.ROUND_TRIP, "omniorb", **space.parameters)
+            if orb is not None:
+                found.append((space, orb))
+    return found
 
 
 def _against(run: Run, experiment: str, metric: str, one: str, other: str) -> list[Pair]:
