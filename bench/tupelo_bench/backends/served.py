@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 WITHOUT = "no program tupelo, which serves spaces"
-SERVED = frozenset({"mem", "settle", "rpc"})
+SERVED = frozenset({"mem", "settle", "rpc", "cases"})
 
 
 def program() -> str | None:

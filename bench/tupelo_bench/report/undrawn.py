@@ -25,7 +25,8 @@ def undrawn(run: Run, experiments: Sequence[Experiment]) -> Table:
         if figure.empty
     )
     if run.of("cases"):
-        rows += (("transports compared", "The paper's figures 27 to 30.", "all is on one host"),)
+        between = "The paper's figures 27 to 30 have these, too."
+        rows += (("containers and a network", between, "all is on one host"),)
     return Table("Figures that can not be drawn", ("figure", "", "why"), rows)
 
 

@@ -9,7 +9,7 @@ Computation: Practice and Experience 30(8), 2018.
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tupelo_bench.experiments.base import OURS, Experiment
 from tupelo_bench.experiments.cases import (
@@ -53,6 +53,10 @@ RANKS_LAST = (6, 7)  # of the sizes that are in no figure
 # a hundred thousand of them take too long, by however many workers, a million are not tried.
 WEIGHING: dict[str, int] = {"password": 100_000}
 WEIGHING_ELSE = 500_000
+# The programs by which the paper compares transports, and what they reach their spaces by here.
+COMPARED_BY = ({"case": "sorting", "size": 10_000_000},
+               {"case": "matrix rows", "size": 100, "rows": "uniform"})  # fmt: skip
+TRANSPORTS = ("tupelo-unix", "tupelo-tcp")  # beside `shm://`
 GROWING = ("size", "workers")  # the others tell programs apart, they are not more of the same
 
 
@@ -68,6 +72,7 @@ class Cases(Experiment):
     question = "What does coordination cost in whole programs, and how does it grow with workers?"
     main = (skeleton.TOTAL,)
     share = 0.25
+    weights: ClassVar = dict.fromkeys(TRANSPORTS, 0.3)  # of two programs alone
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         found = [peer for peer in super().peers(all_peers) if not peer.one_process]
@@ -76,6 +81,8 @@ class Cases(Experiment):
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         ours = peer.name == OURS
         quick = options.quick
+        if peer.name in TRANSPORTS:
+            return transport_jobs(quick=quick)
         return [
             *password_jobs(quick=quick),
             *sorting_jobs(quick=quick),
@@ -127,6 +134,14 @@ def job(
         weight=1 + workers / 5 + size / WEIGHING.get(case, WEIGHING_ELSE),
         rank=ranks[workers not in EDGES],
     )
+
+
+def transport_jobs(*, quick: bool) -> list[Job]:
+    """The programs that compare transports; of a quick run the sizes that it has."""
+    jobs = (*sorting_jobs(quick=quick), *matrix_row_jobs(quick=quick, ours=False))
+    names = ("case", "rows") if quick else ("case", "rows", "size")
+    wanted = [{name: of[name] for name in names if name in of} for of in COMPARED_BY]
+    return [job for job in jobs if any(each.items() <= job.parameters.items() for each in wanted)]
 
 
 def password_jobs(*, quick: bool) -> Iterator[Job]:

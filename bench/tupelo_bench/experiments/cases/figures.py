@@ -1,12 +1,12 @@
 """The figures of the paper, by their numbers there, and its printed numbers.
 
-Its figures 27 to 30 compare the transports of one system on several hosts. Here all peers run on
-one host. They differ in how each is reached, which the page says ("How each is driven").
+Its figures 27 to 30 compare the transports of one system: on one host, in containers, over a
+network. Here they compare Tupelo in shared memory and behind sockets, all on one host.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tupelo_bench.experiments.base import OURS
@@ -95,6 +95,11 @@ BY_WORKERS = (
     ByWorkers("26", REMOTE_READING, BLOCKS, (BY_ROWS,)),
     ByWorkers("26", REMOTE_READING, {**BLOCKS, "block": 5}, (BY_ROWS,)),
 )  # fmt: skip
+TRANSPORTS = (OURS, "tupelo-unix", "tupelo-tcp")
+BY_TRANSPORT = (
+    ("27", TOTAL, SORTING), ("28", REMOTE_READING, SORTING),
+    ("29", TOTAL, ROWS), ("30", REMOTE_READING, ROWS),
+)  # fmt: skip
 # The searches one by one: of Tupelo, and of the first of these that was measured.
 EACH_SEARCH = ("javaspaces", "redis", "postgres", "sqlite", "rinda", "mp-manager")
 
@@ -109,7 +114,8 @@ def figures(run: Run) -> list[Figure]:
     for each in BY_WORKERS:
         figure = by_workers(run, each)
         found.setdefault(figure.title, figure)  # two sizes of the paper are one of a quick run
-    return [*found.values(), *each_search(run)]
+    transports = (by_transport(run, *each) for each in BY_TRANSPORT)
+    return [*found.values(), *transports, *each_search(run)]
 
 
 def by_workers(run: Run, wanted: ByWorkers) -> Figure:
@@ -127,6 +133,20 @@ def by_workers(run: Run, wanted: ByWorkers) -> Figure:
         other = lines(run, "cases", metric, "workers", fixed=changed, title="")
         figure = with_beside(figure, other, each.words, each.dashes)
     return figure
+
+
+def by_transport(run: Run, number: str, metric: str, cells: dict[str, Any]) -> Figure:
+    """A figure of Tupelo in shared memory and behind sockets."""
+    fixed = of_this_run(run, cells)
+    title = f"{described(fixed)}, by transport: {metric}"
+    note = (
+        f"After figure {number} of the paper, which compares one host, containers and a network;"
+        " here all is on one host"
+    )
+    figure = lines(run, "cases", metric, "workers", fixed=fixed, title=title, note=note)
+    wanted = tuple(series for series in figure.series if series.label in TRANSPORTS)
+    # Without a second transport there is nothing to compare.
+    return replace(figure, series=wanted if len(wanted) > 1 else ())
 
 
 def of_this_run(run: Run, fixed: dict[str, Any]) -> dict[str, Any]:

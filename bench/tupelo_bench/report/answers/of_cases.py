@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.cases import visits
 from tupelo_bench.experiments.cases.skeleton import (
     IMBALANCE,
@@ -13,6 +14,7 @@ from tupelo_bench.experiments.cases.skeleton import (
     LOCAL_READING,
     LOCAL_WRITING,
     REMOTE_HIT,
+    REMOTE_READING,
     SEARCH,
     TOTAL,
     VISITED,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.report.answers.claim import Word
+    from tupelo_bench.report.answers.claim import Pair, Word
 
 UNEVEN_FROM = 1.1  # times the mean: the slowest worker, where the work is uneven
 EVER = 1e9
@@ -62,7 +64,12 @@ def of_cases(run: Run) -> Iterator[Answer]:
         paired(run, "cases", TOTAL, {"workers": SOME}, {"workers": MANY}), ALIKE,
         note=_shared(run),
     )  # fmt: skip
-    yield not_tested("Transports between hosts differ.", SOURCE, "all is on one host")
+    for transport in ("tupelo-unix", "tupelo-tcp"):
+        yield in_order(
+            f"A remote read takes longer through a transport ({transport}) than in the memory of"
+            " one host.", SOURCE, _by_transport(run, transport), figure="by-transport",
+        )  # fmt: skip
+    yield not_tested("A network is faster than containers.", SOURCE, "all is on one host")
     yield not_tested("Replicas cost little.", SOURCE, "no system here has replicas")
 
 
@@ -146,6 +153,17 @@ def _of_matrices(run: Run) -> Iterator[Answer]:
                    {**uniform, "search": "round robin"}),
             figure=f"by-blocks-of-{block}-x",
         )  # fmt: skip
+
+
+def _by_transport(run: Run, transport: str) -> list[Pair]:
+    """Remote reads in shared memory, and those of the same program through a transport."""
+    found = []
+    for more in run.find("cases", REMOTE_READING):
+        if more.backend == transport:
+            less = run.find_one("cases", REMOTE_READING, OURS, **more.parameters)
+            if less is not None:
+                found.append((less, more))
+    return found
 
 
 def _shared(run: Run) -> str:
