@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from records import run_of
 
 from tupelo_bench.backends.calls import Caller
 from tupelo_bench.backends.javaspaces import JavaSpaces
@@ -10,6 +11,7 @@ from tupelo_bench.experiments import sort
 from tupelo_bench.experiments.warming import WarmUp
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
+from tupelo_bench.harness.record import Measure
 from tupelo_bench.harness.runner import Stage
 from tupelo_bench.harness.workers import Bench, WrongResultError
 
@@ -78,3 +80,20 @@ def test_a_virtual_machine_is_warm_after_so_many_operations_of_which_a_call_is_t
 def test_a_part_that_is_not_what_it_was_does_not_count(size):
     with pytest.raises(WrongResultError):
         sort.master(bench(), Sorting(lies_at=size), PLAN)
+
+
+def test_the_ratio_of_corba_to_a_space_stands_beside_the_printed_one():
+    """[RPC]: 1.06 to 1.79 there."""
+    run = run_of(*(
+        Measure("sort", backend, {"size": 8 << 10, "workers": 4, "sort": "C"}, "response time",
+                "s", [seconds + n / 1_000 for n in range(5)])
+        for backend, seconds in (("omniorb", 3.0), ("tupelo-shm", 2.0))
+    ))  # fmt: skip
+    (table,) = sort.Sort().printed(run)
+    rows = {row[0]: dict(zip(table.heads, row, strict=True)) for row in table.rows}
+    row = rows["8K, 4 workers"]
+    assert (row["JavaSpaces"], row["CORBA"]) == ("3 451 ms", "5 941 ms")
+    assert row["CORBA to JavaSpaces"] == "1.72 x"
+    assert row["omniorb to tupelo-shm"] == "1.50 x"
+    assert row["omniorb to javaspaces"] == "-"
+    assert table.heads[table.columns_printed] == "CORBA to JavaSpaces"

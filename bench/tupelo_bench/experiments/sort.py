@@ -28,11 +28,11 @@ from tupelo_bench.harness.runner import Job
 from tupelo_bench.harness.workers import WrongResultError
 from tupelo_bench.report.figure import Figure, Point, Series, lines
 from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.tables import mean_of
-from tupelo_bench.report.units import whole
+from tupelo_bench.report.tables import mean_of, sign
+from tupelo_bench.report.units import digits, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
@@ -184,16 +184,33 @@ class Sort(Experiment):
         for size in SIZES:
             for place, workers in enumerate(WORKERS):
                 measures = run.find(self.name, RESPONSE, size=size, workers=workers)
-                here = {m.backend: mean_of(m) for m in measures}
+                here = {m.backend: m for m in measures}
+                there = (JAVASPACES[size][place], CORBA[size][place])
                 rows.append(
                     (
                         f"{size // 1024}K, {workers} workers",
-                        *(f"{whole(table[size][place])} ms" for table in (JAVASPACES, CORBA)),
-                        *(here.get(column, "-") for column in columns),
+                        *(f"{whole(each_ms)} ms" for each_ms in there),
+                        f"{digits(there[1] / there[0])} x",
+                        *(mean_of(here[each]) if each in here else "-" for each in columns),
+                        *(ratio(here, "omniorb", space) for space in ("javaspaces", OURS)),
                     )
                 )
-        heads = ("", "JavaSpaces", "CORBA", *columns)
-        return [Printed(RESPONSE, "Response time, as printed and here", heads, tuple(rows), 2)]
+        heads = (
+            *("", "JavaSpaces", "CORBA", "CORBA to JavaSpaces"),
+            *(*columns, "omniorb to javaspaces", f"omniorb to {OURS}"),
+        )
+        return [Printed(RESPONSE, "Response time, as printed and here", heads, tuple(rows), 3)]
+
+
+def ratio(measures: Mapping[str, Measure], one: str, other: str) -> str:
+    """How many times the mean of another system that of one is; with its sign if it may be chance.
+
+    "-" if one of them was not measured.
+    """
+    if one not in measures or other not in measures:
+        return "-"
+    of, to = measures[one], measures[other]
+    return f"{sign(of, to)}{digits(of.summary.mean / to.summary.mean)} x"
 
 
 def with_ideal(run: Run, figure: Figure) -> Figure:

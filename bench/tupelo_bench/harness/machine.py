@@ -12,6 +12,7 @@ from typing import Any
 
 import tupelo
 
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 GIT_S = 10.0  # more than it takes to look at a clone
 
 
@@ -22,6 +23,9 @@ def describe() -> dict[str, Any]:
         "processors": sorted(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": f"{platform.system()} {kernel()}",
+        "mhz": _cpuinfo().get("cpu MHz", ""),
+        "cache": _cpuinfo().get("cache size", ""),
+        "governor": _told(GOVERNOR),
         "virtual": "hypervisor" in _cpuinfo().get("flags", "").split(),
         "load_1min": round(os.getloadavg()[0], 2),
     }
@@ -34,7 +38,23 @@ def versions() -> dict[str, str]:
         "python": sys.version.split()[0],
         "libc": " ".join(platform.libc_ver()),
         "numpy": version("numpy"),
+        "size of Tupelo's extension": extension_size(),
     }
+
+
+def extension_size() -> str:
+    """How large the file is that has the engine, the client and the server."""
+    files = Path(tupelo.__file__).parent.glob("*.so")
+    size_bytes = max((file.stat().st_size for file in files), default=0)
+    return f"{size_bytes / (1 << 20):.1f} MiB" if size_bytes else ""
+
+
+def _told(path: Path) -> str:
+    """What the kernel says in a file; empty if there is none, as in most virtual machines."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def _with_revision(version: str) -> str:

@@ -93,8 +93,11 @@ def machine(run: Run) -> Table:
     """What a run was made on: the machine, and a row for each version."""
     of, versions = run.machine, sorted(run.versions.items())
     virtual = ", virtual" if of["virtual"] else ""
+    # An older record has no more of its processors than their name.
+    details = ((of.get("mhz"), " MHz"), (of.get("cache"), " of cache"), (of.get("governor"), ""))
+    detail = "".join(f", {told}{unit}" for told, unit in details if told)
     rows = (
-        ("processor", f"{of['processor']}, {len(of['processors'])} processors{virtual}"),
+        ("processor", f"{of['processor']}, {len(of['processors'])} processors{virtual}{detail}"),
         ("memory", quantity(of["memory_bytes"], "bytes")),
         ("kernel", of["kernel"]),
         ("load when it began", f"{of['load_1min']}"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from tupelo_bench.backends.lines import adapter_lines
 from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.harness import stopping
 from tupelo_bench.harness.budget import FOREVER_S, Budget, Part
@@ -124,7 +125,8 @@ class Runner:
         """Record which peer it is, how it is driven, and where it runs."""
         name = block.peer.name
         self.run.versions.setdefault(name, block.peer.version())
-        self.run.notes.setdefault(name, block.peer.how)
+        of_adapter = f"Its adapter has {adapter_lines(block.peer)} lines."
+        self.run.notes.setdefault(name, f"{block.peer.how} {of_adapter}".strip())
         places = self.run.placements.setdefault(block.experiment, [])
         if str(block.where) not in places:
             places.append(str(block.where))
