@@ -63,13 +63,6 @@ impl Session {
         spaces.iter().fold(false, |has_some, hosted| hosted.serve_now() | has_some)
     }
 
-    /// What a take that waits will have found outlives this server, by this key.
-    pub(crate) fn set_take(&self, id: u64, request: (u128, u64)) {
-        if let Some(Open::Waits(line, _)) = self.requests.borrow_mut().get_mut(&id) {
-            line.take = Some(request);
-        }
-    }
-
     /// The space that was opened with this number.
     pub(crate) fn space(&self, number: u32) -> Result<Rc<Hosted>, Fault> {
         let space = self.spaces.borrow().get(number as usize).cloned();
