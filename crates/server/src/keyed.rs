@@ -3,10 +3,9 @@
 //! Of a put that is a number: how many were put. What a swap has replaced is not kept. What a take has found stays claimed, until its
 //! client has said to this server or to the next one that it has arrived.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use tupelo::{Claim, Error, RequestKey, Space};
+use tupelo::{Claim, Error, Field, RequestKey, Space, hash};
 use tupelo_protocol::{Action, Amount, Fault, Key, Operation, Target, code};
 
 use crate::answers::Answer;
@@ -77,11 +76,10 @@ fn adopt(hosted: &Hosted, request: (u128, u64)) -> Result<Option<(Claim, Vec<u8>
     hosted.space.adopt_take(request, &asked::TERMS, asked::one)
 }
 
-/// The same in each process of this build; another build finds nothing, as after too long a time.
+/// Whose key it is, by the name of the token. It stands in the segment, so it is the same in every build: a server that was
+/// upgraded knows what the one before has answered. The hasher of the standard library may change with the compiler.
 fn who(name: &str) -> u64 {
-    let mut who = DefaultHasher::new();
-    name.hash(&mut who);
-    who.finish()
+    hash::field(&Field::Str(name))
 }
 
 /// A put or a swap, as its space is to note it.
@@ -108,4 +106,15 @@ fn not_kept() -> Fault {
     let message = "the server has ended, and another one has taken over: the swap has happened, and what it has replaced is lost";
     let hint = "do not swap again: look what is there";
     Fault::new(code::CONNECTION_LOST, message, Some(hint)).with_flags(Fault::MAY_HAVE_HAPPENED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::who;
+
+    #[test]
+    fn whose_a_key_is_does_not_change_with_the_build() {
+        let frozen = (0x6aca_b057_a344_f079, 0xf61f_e4eb_91b6_2020);
+        assert_eq!((who(""), who("ci")), frozen, "they stand in segments");
+    }
 }

@@ -33,6 +33,11 @@ pub(super) const VERBS: [(&str, Verb); 7] = [
 ];
 
 impl Verb {
+    /// As it stands in a path.
+    pub(super) fn name(self) -> &'static str {
+        VERBS.iter().find(|(_, verb)| *verb == self).map_or("", |(name, _)| name)
+    }
+
     /// The keys that its body may have.
     const fn keys(self) -> &'static [&'static str] {
         match self {

@@ -1,6 +1,5 @@
 //! Which path does what.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tupelo::{Field, hash};
 use tupelo_protocol::{Fault, Key, Opened, Operation, Reply, TemplateBytes, code};
 
 use super::answer::{self, Body, acknowledging, error, not_allowed, refused, unauthorized};
@@ -380,9 +380,12 @@ fn key_of(
         let problem = format!("the Idempotency-Key is {given:?}");
         refuse(problem, "give a UUID, as 01890a5d-ac96-774b-bcce-b302099a8057")
     })?;
-    let mut request = DefaultHasher::new();
-    (key, space, verb, body).hash(&mut request);
-    Ok(Some(Key(key >> 64 << 64 | u128::from(request.finish()))))
+    // Frozen: it stands in segments, and a server that was upgraded finds it there.
+    let request = [verb.name(), space, body]
+        .into_iter()
+        .fold(0, |request, text| hash::combine(request, hash::field(&Field::Str(text))));
+    let own = hash::field(&Field::Bytes(&key.to_be_bytes()));
+    Ok(Some(Key(key >> 64 << 64 | u128::from(hash::combine(request, own)))))
 }
 
 /// An answer as JSON.

@@ -240,6 +240,24 @@ fn a_request_that_comes_again_with_its_key_has_no_second_effect() {
 }
 
 #[test]
+fn a_put_that_comes_again_to_the_next_server_of_a_shared_space_has_no_second_effect() {
+    let servers = [(); 2].map(|()| Http::with(settings(Engine::Shm)));
+    let space = format!("/v1/spaces/{}", servers[0].served.space);
+    let ask = |http: &Http, method: &str, verb: &str, header: &str, body: &str| {
+        http.ask(method, &format!("{space}{verb}"), header, body)
+    };
+    let key = "Idempotency-Key: 01890a5d-ac96-774b-bcce-b302099a8057\r\n";
+    for http in &servers {
+        let put = ask(http, "POST", "/put", key, "{\"tuple\": [\"job\", 1]}");
+        assert_eq!(put.json(), json!({ "put": 1 }));
+    }
+    let count = json!({ "template": jobs() }).to_string();
+    let counted = ask(&servers[1], "POST", "/count", "", &count);
+    assert_eq!(counted.json(), json!({ "count": 1 }));
+    assert_eq!(ask(&servers[1], "DELETE", "", "", "").status, 200);
+}
+
+#[test]
 fn what_is_wrong_is_refused_with_what_to_type_and_nothing_happens() {
     let http = Http::new();
     http.verb("put", &json!({ "tuple": ["job", 1] }));
