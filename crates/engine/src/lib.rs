@@ -57,6 +57,6 @@ pub use protocols::transaction::{End as TransactionEnd, Transaction};
 pub use recovery::full::Limits;
 pub use store::Engine;
 pub use store::change::{Attempts, Change, JournalStat, Kept, KeptTerms};
-pub use store::keys::{RequestKey, keyed, keyed_take};
+pub use store::keys::{ANSWERS_RESTORED_MAX, RequestKey, keyed, keyed_take};
 pub use tupelo_tuple::{Order, WhenFull};
 pub use waiters::events::{EventKind, SubscribeTerms};

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use tupelo_engine::{Attempts, Change, Kept, KeptTerms};
+use tupelo_engine::{Attempts, Change, Kept, KeptTerms, RequestKey};
 use tupelo_tuple::encoding::encode_tuple_view;
 
+use crate::answers;
 use crate::error::Error;
 use crate::subscriptions::Listeners;
 use crate::writing::{Row, Writing};
@@ -22,6 +23,8 @@ pub(crate) struct Batch<'s> {
     next_id: u64,
     /// Who is told of it.
     listeners: Listeners,
+    /// What requests were answered.
+    answered: Vec<RequestKey>,
 }
 
 impl<'s> Batch<'s> {
@@ -32,7 +35,8 @@ impl<'s> Batch<'s> {
     /// What SQLite says.
     pub(crate) fn new(writing: Writing<'s>) -> Result<Self, Error> {
         let listeners = Listeners::of(&writing)?;
-        Ok(Self { writing, put: BTreeMap::new(), next_id: 0, listeners })
+        let (put, answered) = (BTreeMap::new(), Vec::new());
+        Ok(Self { writing, put, next_id: 0, listeners, answered })
     }
 
     /// Where it goes, for what is written beside it.
@@ -81,6 +85,10 @@ impl<'s> Batch<'s> {
                 }
                 None => self.writing.set_attempts(*id, attempts),
             },
+            Change::Answered(request) => {
+                self.answered.push(*request);
+                Ok(())
+            }
             other => Err(Error::Storage {
                 path: self.writing.path().to_owned(),
                 problem: format!("the file cannot keep {other:?}"),
@@ -117,8 +125,9 @@ impl<'s> Batch<'s> {
     ///
     /// What SQLite says: nothing of it is in the file then.
     pub(crate) fn commit_up_to(self, position: u64) -> Result<(), Error> {
-        let Self { writing, put, next_id, listeners } = self;
+        let Self { writing, put, next_id, listeners, answered } = self;
         listeners.finish(&writing)?;
+        answers::add(&writing, &answered)?;
         put.values().try_for_each(|row| writing.insert(row))?;
         writing.commit_up_to(position, next_id)
     }

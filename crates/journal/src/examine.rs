@@ -11,7 +11,7 @@ use tupelo_tuple::encoding::{Decoded, Reader};
 
 use crate::error::Error;
 use crate::open;
-use crate::storage::{self, Storage, signed};
+use crate::storage::{self, Header, Storage, signed};
 use crate::writing::{Row, TUPLE_COLUMNS, stored_row};
 
 /// Mistakes in a file that are told; there may be thousands.
@@ -60,7 +60,11 @@ pub fn save(path: &Path, to: &Path) -> Result<Examination, Error> {
     let storage = Storage::open(path)?;
     // That of a file whose only row is damaged is lost: then it is as that of a new space.
     let header = storage.header().ok().flatten();
-    let header = header.map_or_else(|| open::new_header(tupelo_engine::Limits::default()), Ok)?;
+    let limits = header.as_ref().map(|header| header.limits).unwrap_or_default();
+    // Another space: it does not know what requests were answered in the old one.
+    let id = open::new_header(limits)?.id;
+    let header = header.map_or_else(|| open::new_header(limits), Ok)?;
+    let header = Header { id, ..header };
     if to.exists() {
         let problem = "cannot create the file: it exists already".to_owned();
         return Err(Error::Storage { path: to.to_owned(), problem });

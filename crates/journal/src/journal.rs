@@ -78,6 +78,11 @@ impl Journal {
         self.slot.path()
     }
 
+    /// The id of the file, which stays the same whatever memory was filled from it; a copy has it, too.
+    pub const fn id(&self) -> [u8; 16] {
+        self.memory.id
+    }
+
     pub(crate) const fn memory(&self) -> Memory {
         self.memory
     }

@@ -13,7 +13,9 @@ use crate::open::{OpenOptions, attached, is_of};
 use crate::storage::{Header, Storage};
 
 /// The version of the tables that this build makes. A file with a higher one is refused.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
+/// The first version with subscriptions.
+pub(crate) const VERSION_SUBSCRIPTIONS: i64 = 2;
 
 /// Subscriptions that outlive their subscribers: what they ask for, the number of the newest event, and the number of the last
 /// event that the subscriber is done with. The events behind that, as far as they are kept.
@@ -34,8 +36,16 @@ CREATE TABLE event (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What keyed requests were answered: a row for each turn of the journal that brought some, by the number of its last one.
+pub(crate) const ANSWERS: &str = "
+CREATE TABLE answered (
+    last INTEGER PRIMARY KEY,
+    entries BLOB NOT NULL
+) STRICT;
+";
+
 /// What makes a file of each layout one of the next, the first of them of layout 1.
-const STEPS: [&str; 1] = [SUBSCRIPTIONS];
+const STEPS: [&str; 2] = [SUBSCRIPTIONS, ANSWERS];
 
 /// How often somebody else who writes is waited for.
 const TRIES: usize = 1_500;

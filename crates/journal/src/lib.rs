@@ -12,6 +12,7 @@
 //! Not here: which calls wait for their changes. The facade decides that.
 #![forbid(unsafe_code)]
 
+mod answers;
 mod batch;
 mod error;
 mod examine;

@@ -12,6 +12,7 @@ use tupelo_engine::{CreateOptions, Engine, Limits};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::encoding::{Decoded, Reader};
 
+use crate::answers;
 use crate::error::Error;
 use crate::gate;
 use crate::journal::{Journal, Memory};
@@ -248,6 +249,7 @@ fn restored(
         })?;
     let engine = named(Engine::new(segment)?, writing.path());
     writing.rows(|row| restore(&engine, writing.path(), row))?;
+    engine.restore_keys(&answers::all(writing)?)?;
     engine.restored(header.next_id, (header.generation - 1).saturating_mul(FENCES));
     Ok(engine)
 }

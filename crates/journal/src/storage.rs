@@ -5,6 +5,7 @@
 //! | `space` | one row: the id of the file, its generation, the position up to which the journal is in it, the limits |
 //! | `tuple` | what is in the space: the id, the canonical bytes, when it appears and ends, its attempts and why they failed |
 //! | `subscription`, `event` | who is told of what over a restart, and the events that wait: [`layout`] |
+//! | `answered` | what keyed requests were answered: [`crate::answers`] |
 //!
 //! The write-ahead log is synced at each commit (`synchronous=FULL`), so what was committed survives the loss of power. Writers of
 //! several processes exclude each other by SQLite's own lock, which the system takes back from a process that is killed. Nothing
@@ -325,6 +326,7 @@ pub(crate) fn is_of_space(path: &Path) -> bool {
 pub(crate) fn create(connection: &Connection, header: &Header) -> rusqlite::Result<()> {
     connection.execute_batch(SCHEMA)?;
     connection.execute_batch(layout::SUBSCRIPTIONS)?;
+    connection.execute_batch(layout::ANSWERS)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", layout::VERSION)?;
     connection.execute(

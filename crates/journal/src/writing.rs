@@ -74,7 +74,7 @@ impl<'s> Writing<'s> {
         self.explained("note the generation", self.transaction.execute(sql, values)).map(drop)
     }
 
-    /// Removes all tuples, and all subscriptions.
+    /// Removes all tuples, and all subscriptions. What requests were answered stays: each was answered once, also before.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl<'s> Writing<'s> {
     ///
     /// What SQLite says.
     pub(crate) fn has_subscriptions(&self) -> Result<bool, Error> {
-        Ok(self.layout()? >= layout::VERSION)
+        Ok(self.layout()? >= layout::VERSION_SUBSCRIPTIONS)
     }
 
     /// Notes the version of its tables.

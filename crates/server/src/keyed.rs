@@ -1,4 +1,5 @@
-//! First answers that outlive the server: those of requests whose space is in shared memory, which keeps them beside the change.
+//! First answers that outlive the server: those of requests whose space is in shared memory or in a file, which keeps them beside the
+//! change.
 //!
 //! Of a put that is a number: how many were put. What a swap has replaced is not kept. What a take has found stays claimed, until its
 //! client has said to this server or to the next one that it has arrived.

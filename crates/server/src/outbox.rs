@@ -68,7 +68,9 @@ impl Outbox {
     /// The spaces that an answer tells of and whose files are behind. One behind another answer that is held back stays there.
     fn files_behind(&self, reply: &Reply<'_>) -> Vec<Rc<Hosted>> {
         let (files, about) = (self.files.borrow(), self.about.borrow());
-        if files.is_empty() || matches!(reply, Reply::Refused { .. }) {
+        // A refusal tells of no change, unless it says that there was one.
+        let is_refused = |fault: &Fault| fault.flags & Fault::MAY_HAVE_HAPPENED == 0;
+        if files.is_empty() || matches!(reply, Reply::Refused { fault, .. } if is_refused(fault)) {
             return Vec::new();
         }
         let held_back = self.held_back.borrow();

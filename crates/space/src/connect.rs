@@ -37,8 +37,8 @@ pub struct ConnectOptions {
     /// When a call through this handle that changes a space of a file returns. All other spaces are in memory alone, and it says
     /// nothing. Default: [`Durability::Group`].
     pub sync: Durability,
-    /// For servers: what keyed requests are answered ([`crate::keyed`]) is kept in the space, if it is one of shared memory, so that the
-    /// next server knows it. Default: false.
+    /// For servers: what keyed requests are answered ([`crate::keyed`]) is kept in the space, so that the next server knows it. In a
+    /// space of a file it comes to the file with the change. Says nothing for a private space. Default: false.
     pub keeps_keys: bool,
 }
 

@@ -47,10 +47,13 @@ pub(crate) fn open(
     options: &ConnectOptions,
 ) -> Result<Arc<Journal>, Error> {
     create_options(options)?;
-    let ConnectOptions { create, fresh, .. } = *options;
+    let ConnectOptions { create, fresh, keeps_keys, .. } = *options;
     let (limits, directory) = (options.limits(), Directory::default());
     let options = OpenOptions { create, fresh, limits, directory };
     let journal = Journal::open(path, &options).map_err(|trouble| refused(trouble, url))?;
+    if keeps_keys {
+        journal.engine().keep_keys()?;
+    }
     // What was in memory alone when the last program that used it ended.
     journal.settle_later();
     Ok(journal)

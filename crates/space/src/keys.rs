@@ -9,11 +9,16 @@ use crate::error::Error;
 use crate::wait::{Lifted, lift};
 
 impl Space {
-    /// Tells the memory in which the answers to keyed requests are kept from all others; `None` if they are kept nowhere, or elsewhere.
+    /// Tells the memory or the file in which the answers to keyed requests are kept from all others; `None` if they are kept nowhere, or elsewhere.
     /// See [`ConnectOptions::keeps_keys`](crate::ConnectOptions::keeps_keys).
     pub fn keeper(&self) -> Option<u64> {
         let engine = self.local().filter(|engine| engine.keeps_keys())?;
-        let uuid = u128::from_be_bytes(engine.segment().identity().uuid);
+        // A file keeps them over all memories that are filled from it.
+        let uuid = match &self.inner.journal {
+            Some(journal) => journal.id(),
+            None => engine.segment().identity().uuid,
+        };
+        let uuid = u128::from_be_bytes(uuid);
         #[expect(clippy::cast_possible_truncation, reason = "both halves are in it")]
         Some((uuid ^ uuid >> 64) as u64 >> 1)
     }

@@ -177,7 +177,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 29;
+const FORMAT: u64 = 30;
 
 fn layout_for(size_bytes: u64) -> Layout {
     Layout::new(extents_for(size_bytes), 0)

@@ -22,8 +22,9 @@ use tupelo_shm::{Note, Section, View};
 use crate::base::error::{Error, Need};
 use crate::base::layout::head;
 use crate::journal::ring::Ring;
+use crate::store::Store;
 use crate::store::changes::Kind;
-use crate::store::{Store, keys};
+use crate::store::keys::{self, RequestKey};
 
 pub(crate) use position::of_this_thread;
 
@@ -90,7 +91,7 @@ pub(crate) fn commit_together(
         if !store.journal.is_on() {
             forget(section);
         } else if section.has_notes() {
-            let position = append(store, section, false).map_err(|error| (index, error))?;
+            let position = append(store, section, (None, false)).map_err(|error| (index, error))?;
             positions.push((*store, position));
         }
     }
@@ -105,16 +106,19 @@ pub(crate) fn commit_together(
 #[inline(never)]
 fn commit_noted(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<(), Error> {
     let had_lock = section.holds(head::JOURNAL_SCOPE);
-    let has_key = note_key(store, section)?;
-    let position =
-        if store.journal.is_on() { Some(append(store, section, has_looked)?) } else { None };
+    let answered = note_key(store, section)?;
+    let position = if store.journal.is_on() {
+        Some(append(store, section, (answered, has_looked))?)
+    } else {
+        None
+    };
     forget(section);
     section.commit()?;
     // What follows in the section may need locks that come before these.
     if position.is_some() && !had_lock {
         section.leave_last();
     }
-    if has_key {
+    if answered.is_some() {
         section.leave_last();
         keys::end();
     }
@@ -124,26 +128,32 @@ fn commit_noted(store: &Store, section: &mut Section<'_>, has_looked: bool) -> R
     Ok(())
 }
 
-/// Notes what the request is answered for which this thread works, if the section puts something. Returns whether it did, and the
-/// lock of the keys is held.
-fn note_key(store: &Store, section: &mut Section<'_>) -> Result<bool, Error> {
+/// Notes what the request is answered for which this thread works, if the section puts something. Returns it if so, and the lock of
+/// the keys is held.
+fn note_key(store: &Store, section: &mut Section<'_>) -> Result<Option<RequestKey>, Error> {
     let Some(request) = keys::put_under_way().filter(|_| store.keys.is_on()) else {
-        return Ok(false);
+        return Ok(None);
     };
     if !section.notes().iter().any(|note| note.kind == Kind::Put.number()) {
-        return Ok(false);
+        return Ok(None);
     }
-    keys::append(&store.keys, section, (request, None)).map(|()| true)
+    keys::append(&store.keys, section, (request, None))?;
+    Ok(Some(request))
 }
 
-/// Appends what is noted. Returns where the ring ends then, if the section commits.
-fn append(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<u64, Error> {
+/// Appends what is noted, and what a request is answered with that. Returns where the ring ends then, if the section commits.
+fn append(
+    store: &Store,
+    section: &mut Section<'_>,
+    (answered, has_looked): (Option<RequestKey>, bool),
+) -> Result<u64, Error> {
     if section.room() < APPEND_WORDS {
         return Err(Need::Log.into());
     }
     let mut notes = section.take_notes();
     leave_out_gone(&mut notes);
-    let size = record::Size::of(section.view(), &notes, has_looked);
+    let told = record::Told { notes: &notes, answered };
+    let size = record::Size::of(section.view(), told, has_looked);
     Ring::of(store, section.view()).require_fits(size)?;
     let focused = section.focused();
     if section.holds(head::JOURNAL_SCOPE) {
@@ -153,7 +163,7 @@ fn append(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<
     }
     let ring = Ring::of(store, section.view());
     ring.require_room(size)?;
-    record::write(section.view(), ring, &notes, size);
+    record::write(section.view(), ring, told, size);
     let end = ring.end() + size.bytes;
     ring::set_end(section, end);
     section.focus(focused);

@@ -6,20 +6,33 @@ use crate::base::error::Error;
 use crate::base::layout::{self, head};
 use crate::recovery::provide;
 use crate::store::Store;
-use crate::store::keys::{self, Noted};
+use crate::store::keys::{self, Noted, RequestKey};
 
 /// Gives this process a ring, with its memory.
-pub(crate) fn begin(store: &mut Store) -> Result<(), Error> {
+pub(crate) fn begin(store: &Store) -> Result<(), Error> {
     let ring = provide::retry(store, || {
         let mut section = Section::enter(&store.memory, head::KEYS_SCOPE)?;
         let ring = keys::give_out(&mut section);
         section.finish()?;
         Ok(ring)
     })?;
-    let from = layout::KEYS + ring as usize * keys::RING_BYTES;
-    store.memory.mapping().commit(from..from + keys::RING_BYTES)?;
+    provide_ring(store, ring)?;
     store.keys.begin(ring);
-    (store.is_plain, store.notes_puts) = (false, true);
+    Ok(())
+}
+
+fn provide_ring(store: &Store, ring: u32) -> Result<(), Error> {
+    let from = layout::KEYS + ring as usize * keys::RING_BYTES;
+    Ok(store.memory.mapping().commit(from..from + keys::RING_BYTES)?)
+}
+
+/// As [`crate::Engine::restore_keys`] says.
+pub(crate) fn restore(store: &Store, answered: &[RequestKey]) -> Result<(), Error> {
+    // The first ring is the next that is given out: the oldest answers are the next to go.
+    for (ring, answered) in (1..keys::RINGS).rev().zip(answered.rchunks(keys::KEPT_OF_RING)) {
+        provide_ring(store, ring)?;
+        keys::restore(&store.memory.view(), ring, answered);
+    }
     Ok(())
 }
 

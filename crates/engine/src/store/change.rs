@@ -30,6 +30,7 @@ use tupelo_tuple::TupleView;
 use crate::base::clock;
 use crate::base::terms::LeaseTerms;
 use crate::store::history::Attempt;
+use crate::store::keys::RequestKey;
 
 /// One change. Ids name tuples: each is given once in the life of a file, since `Engine::restore` gives a tuple
 /// the id that it had. Of two tuples of one shape the one with the smaller id is older (rule T2).
@@ -73,6 +74,8 @@ pub enum Change<'a> {
         /// That.
         attempts: Attempts,
     },
+    /// What the keyed request is answered whose put stands before it in the record (rule C3): who keeps the tuple keeps the key.
+    Answered(RequestKey),
 }
 
 /// When a tuple is visible, in nanoseconds since 1970 by the wall clock of the program that reads this. While a space

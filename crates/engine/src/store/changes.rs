@@ -20,10 +20,13 @@ pub(crate) enum Kind {
     Lease,
     /// What is known of the attempts at a tuple has changed.
     Attempts,
+    /// The request for which the section works was answered. In the ring alone: it is no change of a tuple.
+    Answered,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Put, Self::Visible, Self::Taken, Self::Lease, Self::Attempts];
+    const ALL: [Self; 6] =
+        [Self::Put, Self::Visible, Self::Taken, Self::Lease, Self::Attempts, Self::Answered];
 
     /// As it stands in a note, and in the ring.
     pub(crate) const fn number(self) -> u32 {

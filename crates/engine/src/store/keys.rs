@@ -28,6 +28,10 @@ use crate::base::layout::{self, head};
 pub(crate) const RINGS: u32 = 4;
 /// Entries of a ring.
 pub(crate) const ENTRIES: u32 = 4096;
+/// Answers of a ring that are known: at the place of the end there may be anything.
+pub(crate) const KEPT_OF_RING: usize = ENTRIES as usize - 1;
+/// Answers of an earlier life of the space that are known: the rings of the first server and of those before it.
+pub const ANSWERS_RESTORED_MAX: usize = (RINGS as usize - 1) * KEPT_OF_RING;
 /// Bytes of an entry.
 pub(crate) const ENTRY_BYTES: usize = 48;
 /// Bytes of a ring.
@@ -51,6 +55,14 @@ pub struct RequestKey {
     pub who: u64,
     /// The answer, in the terms of the caller.
     pub answer: u64,
+}
+
+impl RequestKey {
+    /// The halves of the key, the upper one first.
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    pub(crate) const fn halves(self) -> (u64, u64) {
+        ((self.key >> 64) as u64, self.key as u64)
+    }
 }
 
 /// Where a take has found something.
@@ -195,9 +207,16 @@ fn write(keys: &Keys, section: &mut Section<'_>, (request, taken): (RequestKey, 
     let ring = keys.ring.load(Ordering::Relaxed).saturating_sub(1) % RINGS;
     let (view, line) = (section.view(), line(section.view()));
     let end = line.load64(end_of(ring));
-    let entry = entry(view, ring, end);
+    fill(entry(view, ring, end), request, taken);
+    let next = end + 1;
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    let (upper, lower) = ((request.key >> 64) as u64, request.key as u64);
+    let (low, high) = (next as u32, (next >> 32) as u32);
+    section.set_words([(line.place(end_of(ring)), low), (line.place(end_of(ring) + 4), high)]);
+}
+
+/// Writes an entry where it means nothing yet.
+fn fill(entry: Span<'_, ENTRY_BYTES>, request: RequestKey, taken: Option<TakenAt>) {
+    let (upper, lower) = request.halves();
     entry.init64(KEY, upper);
     entry.init64(KEY + 8, lower);
     entry.init64(WHO, request.who);
@@ -206,10 +225,14 @@ fn write(keys: &Keys, section: &mut Section<'_>, (request, taken): (RequestKey, 
     entry.init(SCOPE, taken.scope);
     entry.init(REFERENCE, taken.reference);
     entry.init64(FENCE, taken.fence);
-    let next = end + 1;
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    let (low, high) = (next as u32, (next >> 32) as u32);
-    section.set_words([(line.place(end_of(ring)), low), (line.place(end_of(ring) + 4), high)]);
+}
+
+/// Fills a ring of a new space, which nobody else uses yet and whose memory is there, with up to [`KEPT_OF_RING`] answers.
+pub(crate) fn restore(view: &View<'_>, ring: u32, answered: &[RequestKey]) {
+    for (number, request) in (0..).zip(answered) {
+        fill(entry(view, ring, number), *request, None);
+    }
+    line(view).init64(end_of(ring), answered.len() as u64);
 }
 
 /// What a request with this key came to last. Under the lock of the keys.

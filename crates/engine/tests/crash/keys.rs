@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::shared::{contents, int, kill_once_and_twice, put, shown, space_with_keys};
+use crate::shared::{
+    contents, int, kill_once_and_twice, put, shown, space_journalled, space_with_keys,
+};
+use crate::support::replay::Replay;
 use tupelo_engine::{Claim, ClaimTerms, Engine, Order, RequestKey, keyed, keyed_take};
 use tupelo_tuple::TemplateRef;
 
@@ -72,4 +75,28 @@ fn what_a_keyed_take_has_found_stays_held_for_its_key_alone_if_its_process_dies_
         claim.give_back().unwrap();
         assert_eq!(contents(&engine), before);
     });
+}
+
+#[test]
+fn a_journal_is_told_of_a_key_if_and_only_if_it_is_told_of_its_put_c3_c4() {
+    let engine = space_journalled(8 << 20, 1 << 20);
+    assert_eq!(engine.keep_keys(), Ok(true));
+    put(&engine, 1, 1);
+    let mut before = Replay::default();
+    before.drain(&engine);
+    kill_once_and_twice(
+        &engine,
+        |engine| keyed(REQUEST, || put(engine, 5, 1)),
+        |found, ended| {
+            let mut now = before.clone();
+            now.visit(&engine.try_drain().unwrap().unwrap());
+            now.assert_is_in(&engine);
+            let has_happened = now.answered == [REQUEST];
+            assert!(has_happened || now.answered.is_empty(), "{:?}", now.answered);
+            let known = engine.answer_to(REQUEST.key, REQUEST.who).unwrap();
+            assert_eq!(known, has_happened.then_some(REQUEST.answer));
+            assert_eq!(found.tuples.contains(&"5,1".to_owned()), has_happened);
+            assert!(!ended || has_happened);
+        },
+    );
 }

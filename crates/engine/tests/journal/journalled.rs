@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{ClaimTerms, Engine, Error, Kept, LeaseTerms, Limits, Order, Want, WhenFull};
+use tupelo_engine::{
+    ANSWERS_RESTORED_MAX, ClaimTerms, Engine, Error, Kept, LeaseTerms, Limits, Order, RequestKey,
+    Want, WhenFull, keyed,
+};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
 use crate::support::replay::{Journalled, Replay, bare};
@@ -317,4 +320,46 @@ fn a_space_is_restored_as_it_was_and_goes_on_with_its_ids_c4() {
     };
     assert_eq!(again.restore(&over, &job(1)), Ok(false));
     drop(held);
+}
+
+fn request(number: u64) -> RequestKey {
+    RequestKey { key: 9 << 64 | u128::from(number), who: 3, answer: number + 1 }
+}
+
+#[test]
+fn what_a_keyed_put_is_answered_is_told_with_it_where_keys_are_kept_c3_c4() {
+    let space = space();
+    keyed(request(1), || space.engine.put(&job(1))).unwrap();
+    assert_eq!(space.verify().answered, [], "nobody keeps keys");
+    assert_eq!(space.engine.keep_keys(), Ok(true));
+    let put = |engine: &Arc<Engine>| keyed(request(2), || engine.put(&job(2))).unwrap();
+    assert_eq!(records_of(&space, put), 1, "in one record");
+    keyed(request(3), || assert_eq!(try_take(&space.engine, &any_job()), Some(1)));
+    jobs(&space, [3]);
+    let (one, two) = (job(4), job(5));
+    keyed(request(4), || space.engine.put_all(&[&one[..], &two])).unwrap();
+    assert_eq!(space.verify().answered, [request(2), request(4)], "of a take nothing is told");
+    let is_known = |number| space.engine.answer_to(request(number).key, 3).unwrap();
+    assert_eq!([1, 2, 3, 4].map(is_known), [None, Some(3), None, Some(5)]);
+}
+
+#[test]
+fn the_newest_answers_of_an_earlier_life_are_known_until_servers_take_their_places_c3() {
+    let engine = bare(&Limits { size_bytes: 8 << 20, ..Limits::default() }, 1 << 20);
+    let kept = ANSWERS_RESTORED_MAX as u64;
+    let answered: Vec<_> = (0..kept + 10).map(request).collect();
+    engine.restore_keys(&answered).unwrap();
+    engine.restored(1, 0);
+    let is_known = |number: u64| engine.answer_to(request(number).key, 3).unwrap().is_some();
+    let known = |numbers: [u64; 3]| numbers.map(is_known);
+    assert_eq!(known([9, 10, kept + 9]), [false, true, true]);
+    assert!((10..kept + 10).all(is_known));
+    assert_eq!(engine.keep_keys(), Ok(true));
+    keyed(request(kept + 10), || engine.put(&job(1))).unwrap();
+    assert_eq!(
+        known([10, kept + 9, kept + 10]),
+        [true; 3],
+        "the first server has a ring of its own"
+    );
+    engine.check().unwrap();
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tupelo_engine::{Change, CreateOptions, Drain, Engine, Error, Kept, Limits};
+use tupelo_engine::{Change, CreateOptions, Drain, Engine, Error, Kept, Limits, RequestKey};
 use tupelo_shm::Segment;
 use tupelo_tuple::TupleView;
 use tupelo_tuple::encoding::{Decoded, Reader};
@@ -16,6 +16,8 @@ pub(crate) struct Replay {
     pub(crate) tuples: BTreeMap<u64, (Kept, Vec<u8>)>,
     /// Records seen.
     pub(crate) records: Vec<u64>,
+    /// What requests were answered.
+    pub(crate) answered: Vec<RequestKey>,
 }
 
 /// The canonical encoding of a tuple.
@@ -50,6 +52,7 @@ impl Replay {
             Change::Attempts { id, attempts } => {
                 self.tuples.get_mut(id).unwrap().0.attempts = attempts.clone();
             }
+            Change::Answered(request) => self.answered.push(*request),
             other => panic!("an unknown change: {other:?}"),
         }
     }

@@ -12,7 +12,7 @@ const SAMPLE: usize = 7;
 fn require_legal(place: &Place, progress: &Progress, when: &str) {
     let journal = place.open();
     let found = jobs(journal.engine());
-    progress.require_legal(&found, when);
+    progress.require_legal(journal.engine(), when);
     journal.flush().unwrap();
     drop(journal);
     place.forget_memory();

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tupelo_engine::{ClaimTerms, Error, LeaseTerms, Limits, Order};
+use tupelo_engine::{
+    ANSWERS_RESTORED_MAX, ClaimTerms, Error, LeaseTerms, Limits, Order, RequestKey, keyed,
+};
 use tupelo_journal::{Journal, OpenOptions, is_of_file};
 use tupelo_tuple::{Kind, Tuple, Value, fields, template};
 
@@ -252,4 +254,72 @@ fn the_file_shrinks_with_what_is_in_it_c4() {
     drop(journal);
     place.forget_memory();
     assert_eq!(place.open().engine().count(&[template!["job", Kind::Int]]), Ok(20));
+}
+
+fn request(number: u64) -> RequestKey {
+    RequestKey { key: u128::MAX - u128::from(number), who: 3 + number, answer: u64::MAX - number }
+}
+
+fn is_known(journal: &Journal, number: u64) -> bool {
+    let RequestKey { key, who, answer } = request(number);
+    let known = journal.engine().answer_to(key, who).unwrap();
+    assert!(known.is_none_or(|known| known == answer), "{number}: {known:?}");
+    known.is_some()
+}
+
+fn put_keyed(journal: &Journal, number: u64) {
+    let tuple = fields!["job", i64::try_from(number).unwrap()];
+    keyed(request(number), || journal.engine().put(&tuple)).unwrap();
+}
+
+#[test]
+fn a_key_comes_to_the_file_with_its_put_and_is_known_after_the_memory_is_gone_c3_c4() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.engine().keep_keys().unwrap();
+    put_keyed(&journal, 1);
+    assert_eq!(take_job(journal.engine()).as_deref(), Some(r#"("job", 1)"#));
+    journal.settle().unwrap();
+    put_keyed(&journal, 2);
+    journal.settle().unwrap();
+    let id = journal.id();
+    drop(journal);
+    place.forget_memory();
+    let journal = place.open();
+    assert_eq!(contents(journal.engine()), [r#"("job", 2)"#]);
+    assert_eq!([1, 2, 3].map(|number| is_known(&journal, number)), [true, true, false]);
+    drop(journal);
+    // Also in a space that begins anew: what was put has been there.
+    let fresh = OpenOptions { fresh: true, ..place.options() };
+    let journal = Journal::open(&place.file(), &fresh).unwrap();
+    assert_eq!((contents(journal.engine()), is_known(&journal, 2)), (Vec::new(), true));
+    assert_eq!(journal.id(), id);
+}
+
+#[test]
+fn the_file_keeps_the_newest_keys_b2() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.engine().keep_keys().unwrap();
+    let kept = ANSWERS_RESTORED_MAX as u64;
+    // Some by some, then more at once than are kept.
+    for number in 0..20 {
+        put_keyed(&journal, number);
+        journal.settle().unwrap();
+    }
+    (20..kept + 10).for_each(|number| put_keyed(&journal, number));
+    journal.flush().unwrap();
+    put_keyed(&journal, kept + 10);
+    journal.flush().unwrap();
+    drop(journal);
+    let bytes: i64 = rusqlite::Connection::open(place.file())
+        .and_then(|file| {
+            file.query_row("SELECT sum(length(entries)) FROM answered", (), |row| row.get(0))
+        })
+        .unwrap();
+    assert!(bytes <= 2 * 32 * i64::try_from(kept).unwrap(), "{bytes}");
+    place.forget_memory();
+    let journal = place.open();
+    assert!((11..=kept + 10).all(|number| is_known(&journal, number)));
+    assert!((0..11).all(|number| !is_known(&journal, number)));
 }

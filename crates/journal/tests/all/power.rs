@@ -16,7 +16,7 @@ fn require_legal(image: &Image, progress: &Progress, when: &str) {
     let place = Place::new();
     disk::restore(image, &place.directory);
     let journal = place.open();
-    progress.require_legal(&jobs(journal.engine()), when);
+    progress.require_legal(journal.engine(), when);
     // And it goes on.
     let mut expected = jobs(journal.engine());
     journal.engine().put(&fields!["job", 99, b"".as_slice()]).unwrap();

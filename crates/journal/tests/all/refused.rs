@@ -30,7 +30,7 @@ fn a_file_of_a_newer_layout_is_refused_with_both_versions() {
     file.pragma_update(None, "user_version", 99).unwrap();
     drop(file);
     let refused = Journal::open(&place.file(), &place.options()).unwrap_err();
-    assert_eq!(refused, Error::Newer { path: place.file(), found: 99, known: 2 });
+    assert_eq!(refused, Error::Newer { path: place.file(), found: 99, known: 3 });
 }
 
 #[test]

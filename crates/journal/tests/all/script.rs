@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tupelo_crashtest::{FileCall, shared_words};
-use tupelo_engine::Engine;
+use tupelo_engine::{Engine, RequestKey, keyed};
 use tupelo_journal::{Error, Journal};
 use tupelo_tuple::{Kind, Value, fields, template};
 
@@ -78,13 +78,16 @@ impl Progress {
         }
     }
 
-    /// Fails unless the jobs of a space are those after the last acknowledged step, or after the step that was under way.
-    pub(crate) fn require_legal(&self, found: &[i64], when: &str) {
+    /// Fails unless the jobs of a space, and the keys of puts that it knows, are those after the last acknowledged step, or after the
+    /// step that was under way.
+    pub(crate) fn require_legal(&self, engine: &Engine, when: &str) {
         let acknowledged = self.acknowledged();
-        let legal = [jobs_after(acknowledged), jobs_after(acknowledged + 1)];
+        let after = |steps| (jobs_after(steps), keys_after(steps));
+        let legal = [after(acknowledged), after(acknowledged + 1)];
+        let found = (jobs(engine), keys(engine));
         let told =
             || format!("{when}, after {acknowledged} steps: {found:?}, and not of {legal:?}");
-        assert!(legal.iter().any(|legal| legal == found), "{}", told());
+        assert!(legal.contains(&found), "{}", told());
     }
 }
 
@@ -100,6 +103,30 @@ pub(crate) fn jobs_after(steps: usize) -> Vec<i64> {
         }
     }
     jobs
+}
+
+/// The keys of the puts among so many steps: the number of the first job of each.
+fn keys_after(steps: usize) -> Vec<i64> {
+    let put = |step: &Step| match step {
+        Step::Put(numbers) => numbers.first().copied(),
+        Step::PutLarge(number) => Some(*number),
+        _ => None,
+    };
+    STEPS.iter().take(steps).filter_map(put).collect()
+}
+
+/// The keys that a space knows.
+fn keys(engine: &Engine) -> Vec<i64> {
+    let known = |number: &i64| {
+        let RequestKey { key, who, answer } = request(*number);
+        engine.answer_to(key, who).unwrap().inspect(|known| assert_eq!(*known, answer)).is_some()
+    };
+    keys_after(STEPS.len()).into_iter().filter(known).collect()
+}
+
+/// That of the put whose first job has this number.
+fn request(number: i64) -> RequestKey {
+    RequestKey { key: number.unsigned_abs().into(), who: 7, answer: 1 }
 }
 
 /// How many steps there are.
@@ -123,7 +150,11 @@ pub(crate) fn run(place: &Place, progress: &Progress) {
     for (number, step) in STEPS.iter().enumerate() {
         match (step, &journal) {
             (Step::Open, _) => {
-                let open = || Journal::open(&place.file(), &place.options());
+                let open = || {
+                    let journal = Journal::open(&place.file(), &place.options())?;
+                    journal.engine().keep_keys()?;
+                    Ok(journal)
+                };
                 journal = Some(persist(place, progress, open));
             }
             (Step::Close, _) => journal = None,
@@ -143,9 +174,13 @@ fn change(place: &Place, progress: &Progress, journal: &Journal, step: Step) {
         Step::Put(numbers) => {
             let of_number = |number: &i64| fields!["job", *number, small.as_slice()];
             let tuples: Vec<_> = numbers.iter().map(of_number).collect();
-            engine.put_all(&tuples.iter().collect::<Vec<_>>()).map(drop).unwrap();
+            let put = || engine.put_all(&tuples.iter().collect::<Vec<_>>()).map(drop);
+            keyed(request(numbers[0]), put).unwrap();
         }
-        Step::PutLarge(number) => engine.put(&fields!["job", number, large.as_slice()]).unwrap(),
+        Step::PutLarge(number) => {
+            let put = || engine.put(&fields!["job", number, large.as_slice()]);
+            keyed(request(number), put).unwrap();
+        }
         Step::Take(number) => {
             let template = [template!["job", number, Kind::Bytes]];
             let taken = engine.try_take(&template, tupelo_engine::Order::Fifo, owned).unwrap();

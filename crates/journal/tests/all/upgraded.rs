@@ -5,15 +5,23 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tupelo_journal::Journal;
+use tupelo_tuple::encoding::encode_template_refs;
 use tupelo_tuple::{fields, template};
 
 use crate::{Place, contents};
 
 /// Makes the file one of layout 1, as builds of that time have made it: it had no subscriptions.
 fn make_layout_1(path: &Path) {
+    make_layout_2(path);
     let file = Connection::open(path).unwrap();
     let tables = "DROP TABLE subscription; DROP TABLE event; PRAGMA user_version = 1;";
     file.execute_batch(tables).unwrap();
+}
+
+/// The same of layout 2, which had no answers to requests.
+fn make_layout_2(path: &Path) {
+    let file = Connection::open(path).unwrap();
+    file.execute_batch("DROP TABLE answered; PRAGMA user_version = 2;").unwrap();
 }
 
 fn layout(path: &Path) -> i64 {
@@ -23,7 +31,7 @@ fn layout(path: &Path) -> i64 {
 
 fn copies(place: &Place) -> Vec<PathBuf> {
     let entries = fs::read_dir(&place.directory).unwrap().map(|entry| entry.unwrap().path());
-    let is_copy = |path: &PathBuf| path.to_str().unwrap().contains(".layout-1");
+    let is_copy = |path: &PathBuf| path.to_str().unwrap().contains(".layout-");
     let mut copies: Vec<_> = entries.filter(is_copy).collect();
     copies.sort();
     copies
@@ -44,7 +52,7 @@ fn a_file_that_a_build_of_layout_1_has_written_is_upgraded_after_a_copy() {
     assert_eq!(dead.unwrap(), [["no paper"]]);
     journal.engine().put(&fields!["job", 4]).unwrap();
     drop(journal);
-    assert_eq!(layout(&place.file()), 2);
+    assert_eq!(layout(&place.file()), 3);
     let copy = place.directory.join("jobs.tupelo.layout-1");
     assert_eq!(copies(&place), std::slice::from_ref(&copy));
     assert_eq!(layout(&copy), 1);
@@ -70,4 +78,21 @@ fn what_was_in_memory_alone_comes_to_the_file_before_it_is_upgraded_c4() {
     place.forget_memory();
     assert_eq!(contents(place.open().engine()), [r#"("job", 1)"#, r#"("job", 2)"#]);
     assert_eq!(copies(&place).len(), 1);
+}
+
+#[test]
+fn a_file_of_layout_2_goes_on_with_its_subscriptions_n1_c4() {
+    let place = Place::new();
+    let any = encode_template_refs(&[template![..]]).unwrap();
+    let journal = place.open();
+    let subscribed = journal.subscribe("all", &any, 10).unwrap().unwrap();
+    journal.engine().put(&fields!["job", 1]).unwrap();
+    journal.settle().unwrap();
+    drop(journal);
+    make_layout_2(&place.file());
+    let journal = place.open();
+    assert_eq!((layout(&place.file()), copies(&place).len()), (3, 1));
+    assert_eq!(journal.events_waiting(subscribed.id, 0), Ok(1));
+    assert_eq!(journal.engine().keep_keys(), Ok(true));
+    assert_eq!(contents(journal.engine()), [r#"("job", 1)"#]);
 }

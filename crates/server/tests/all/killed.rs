@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use crate::serving::settings;
 use tupelo::{ConnectOptions, Error, Kind, Order, Space, TupleView, fields, template};
 use tupelo_crashtest::{Child, fork, seed, thorough};
-use tupelo_server::{Engine, Settings, serve};
+use tupelo_server::{Engine, ServedSpace, Settings, serve};
 
 /// How often the server is killed.
 const KILLS: i64 = 5;
@@ -27,7 +28,11 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let mut server = Self { settings: settings(Engine::Shm), process: None };
+        Self::with(settings(Engine::Shm))
+    }
+
+    fn with(settings: Settings) -> Self {
+        let mut server = Self { settings, process: None };
         server.start();
         server
     }
@@ -163,6 +168,93 @@ fn a_put_happens_once_and_has_its_first_answer_though_the_server_is_killed_befor
     tupelo::remove(&format!("shm://{name}")).unwrap();
 }
 
+/// A space that a server keeps in a file, which is gone with it.
+struct Kept {
+    file: PathBuf,
+}
+
+impl Kept {
+    fn new(name: &str) -> Self {
+        let name = format!("tupelo-{name}-{}.tupelo", std::process::id());
+        Self { file: std::env::temp_dir().join(name) }
+    }
+
+    fn url(&self) -> String {
+        format!("file://{}?size=16M", self.file.display())
+    }
+
+    fn settings(&self) -> Settings {
+        let spaces = vec![ServedSpace { name: "kept".into(), file_url: Some(self.url()) }];
+        Settings { spaces, ..settings(Engine::Mem) }
+    }
+
+    /// As after a restart of the machine: the memory is gone.
+    fn forget_memory(&self) {
+        let file = std::fs::metadata(&self.file).unwrap();
+        let number = format!("-{:x}-{:x}.", file.dev(), file.ino());
+        for entry in std::fs::read_dir("/dev/shm").unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().contains(&number) {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // There is none if the test has failed early.
+        let _ = tupelo::remove(&self.url());
+    }
+}
+
+/// Kills a server of a file between each change and its answer, of which some happen and some do not.
+fn kill_server_of_file(kept: &Kept, forgets_memory: bool) {
+    let mut server = Server::with(kept.settings());
+    let way = Way::to(server.socket());
+    let options = ConnectOptions::default();
+    let url = format!("tcp://127.0.0.1:{}/kept?reconnect_s=60", way.port);
+    let space = Space::connect(&url, &options).unwrap();
+    let mut random = fastrand::Rng::with_seed(seed());
+    let kills = if thorough() { KILLS_THOROUGH } else { KILLS };
+    for number in 0..kills {
+        let is_done = number < 3 || random.bool();
+        way.lose(!is_done, is_done);
+        let job = [template!["job", number]];
+        let beside = Space::connect(&kept.url(), &options).unwrap();
+        let answer = thread::scope(|scope| {
+            let call = scope.spawn(|| change(&space, number));
+            if is_done {
+                beside.read(&job, Order::Fifo, None, |_| Ok::<_, Error>(())).unwrap();
+                beside.flush().unwrap();
+            }
+            server.kill();
+            assert_eq!(beside.count(&job), Ok(u64::from(is_done)));
+            drop(beside);
+            if forgets_memory {
+                kept.forget_memory();
+            }
+            way.lose(false, false);
+            server.start();
+            call.join().unwrap()
+        });
+        assert_eq!(answer, Ok(true), "put {number}, {is_done}");
+        assert_eq!(space.count(&job), Ok(1), "put {number}, {is_done}");
+    }
+    let jobs = [template!["job", Kind::Int]];
+    assert_eq!(space.count(&jobs), Ok(kills.unsigned_abs()));
+}
+
+#[test]
+fn a_put_into_a_file_happens_once_though_the_server_is_killed_before_its_answer_c4_o2() {
+    kill_server_of_file(&Kept::new("killed-file"), false);
+}
+
+#[test]
+fn a_put_into_a_file_happens_once_though_the_memory_is_gone_with_the_server_c4_o2() {
+    kill_server_of_file(&Kept::new("killed-memory"), true);
+}
+
 #[test]
 fn a_swap_whose_answer_was_lost_with_the_server_is_not_done_again_c1() {
     let mut server = Server::new();
@@ -195,13 +287,23 @@ fn a_swap_whose_answer_was_lost_with_the_server_is_not_done_again_c1() {
 
 #[test]
 fn a_take_has_its_first_tuple_though_the_server_is_killed_before_that_was_told_c3() {
-    let mut server = Server::new();
-    let way = Way::to(server.socket());
     let name = format!("killed-take-{}", std::process::id());
+    kill_before_takes_are_told(Server::new(), &name, &format!("shm://{name}"));
+    tupelo::remove(&format!("shm://{name}")).unwrap();
+}
+
+#[test]
+fn a_take_from_a_file_has_its_first_tuple_though_the_server_is_killed_before_c3_c4() {
+    let kept = Kept::new("killed-take-file");
+    kill_before_takes_are_told(Server::with(kept.settings()), "kept", &kept.url());
+}
+
+fn kill_before_takes_are_told(mut server: Server, name: &str, beside: &str) {
+    let way = Way::to(server.socket());
     let options = ConnectOptions::default();
     let url = format!("tcp://127.0.0.1:{}/{name}?size=16M&reconnect_s=60", way.port);
     let space = Space::connect(&url, &options).unwrap();
-    let beside = Space::connect(&format!("shm://{name}"), &options).unwrap();
+    let beside = Space::connect(beside, &options).unwrap();
     let jobs = [template!["job", Kind::Int]];
     let text = |tuple: TupleView<'_>| Ok::<_, Error>(tuple.to_tuple()?.to_string());
     for number in 0..if thorough() { KILLS_THOROUGH } else { KILLS } {
@@ -236,7 +338,6 @@ fn a_take_has_its_first_tuple_though_the_server_is_killed_before_that_was_told_c
         wait_until(|| beside.stat().unwrap().shapes.iter().all(|shape| shape.claims.is_empty()));
         assert_eq!(beside.count(&jobs), Ok(0));
     }
-    tupelo::remove(&format!("shm://{name}")).unwrap();
 }
 
 #[test]
