@@ -83,3 +83,28 @@ fn a_watch_that_sees_nothing_ends_with_3_and_wrong_words_with_2() {
     assert_eq!(none.code, 2);
     assert!(none.err.contains("give 1 or more"), "{}", none.err);
 }
+
+#[test]
+fn a_watch_with_a_name_goes_on_behind_what_it_has_printed_n1_c4() {
+    let file = std::env::temp_dir().join(format!("cli-test-{}-watch.tupelo", std::process::id()));
+    let url = format!("file://{}", file.display());
+    let watch = |words: &[&str]| {
+        let begin = ["watch", &url, "job", ":int", "--resume", "mailer", "--json"];
+        run(&[&begin, words].concat())
+    };
+    let puts = |numbers: &[&str]| {
+        numbers.iter().for_each(|number| drop(run(&["put", &url, "job", number])));
+    };
+    let event = |number: i64, missed: i64| json!({"event": "put", "seq": number, "missed": missed, "tuple": ["job", number]});
+    assert_eq!(watch(&["--timeout", "10ms"]).code, 3, "nothing yet");
+    puts(&["1", "2"]);
+    assert_eq!(watch(&["--count", "1"]).objects(), [event(1, 0)]);
+    puts(&["3"]);
+    assert_eq!(watch(&["--count", "2"]).objects(), [event(2, 0), event(3, 0)]);
+    assert_eq!(watch(&["--timeout", "10ms", "--keep", "1"]).code, 3, "all was printed");
+    puts(&["4", "5", "6"]);
+    assert_eq!(watch(&["--count", "1", "--keep", "1"]).objects(), [event(6, 2)]);
+    let other = run(&["watch", &url, "job", ":str", "--resume", "mailer", "--timeout", "10ms"]);
+    assert!(other.err.contains("asks for other tuples"), "{other:?}");
+    tupelo::remove(&url).unwrap();
+}
