@@ -56,6 +56,12 @@ PYTEST := $(BIN)/pytest -n $(shell echo $$((2 * $$(nproc))))
 test-python: $(VENV)/.extension-tested $(VENV)/.suite $(VENV)/.dev ## run the Python tests; pages call the suite, too
 	$(PYTEST)
 
+# In an environment of its own: schemathesis is a plugin of pytest, too, and brings its own versions.
+.PHONY: test-http
+test-http: $(VENV)/.http ## ask a server over HTTP what its OpenAPI document allows and forbids (some minutes)
+	$(CARGO) build --locked --package tupelo-cli
+	$(PYTHON) tools/check_http.py target/debug/tupelo
+
 .PHONY: test-bench
 test-bench: $(VENV)/.extension-tested $(VENV)/.suite $(VENV)/.dev ## run the tests of the evaluation suite
 	$(BIN)/pytest -n auto bench/tests
@@ -168,6 +174,11 @@ $(VENV)/.nextest: requirements/nextest.txt | $(VENV)/.python
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.build
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(VENV)/.http: requirements/http.txt | $(VENV)/.python
+	$(PYTHON) -m venv $(VENV)/http
+	$(VENV)/http/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 $(VENV)/.docs: requirements/docs.txt $(VENV)/.build

@@ -175,8 +175,17 @@ impl Limits {
                     )
                 })?,
         };
-        let size_bytes = whole(&mut body, "size_bytes")?;
-        Ok(Self { fresh, size_bytes, tuples_max: whole(&mut body, "tuples_max")?, when_full })
+        let mut limit = |key: &str| match whole(&mut body, key)? {
+            // Also of a space that is there already.
+            Some(0) => Err(bad(format!("{key} is 0"), "give 1 or more, or leave it out")),
+            limit => Ok(limit),
+        };
+        Ok(Self {
+            fresh,
+            size_bytes: limit("size_bytes")?,
+            tuples_max: limit("tuples_max")?,
+            when_full,
+        })
     }
 }
 
@@ -297,8 +306,13 @@ pub(super) fn order(given: Option<Json>) -> Result<Order, Fault> {
 
 pub(super) fn seconds(body: &mut Map<String, Json>, key: &str) -> Result<Option<Duration>, Fault> {
     let Some(given) = body.remove(key) else { return Ok(None) };
-    let duration = given.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.map(Some).ok_or_else(|| {
+    // Rounded up to a nanosecond: what is more than 0, or than a limit, still is.
+    let rounded = |seconds| {
+        let duration = Duration::try_from_secs_f64(seconds).ok()?;
+        let is_less = duration.as_secs_f64() < seconds;
+        duration.checked_add(Duration::from_nanos(u64::from(is_less)))
+    };
+    given.as_f64().and_then(rounded).map(Some).ok_or_else(|| {
         bad(format!("{key} is {given}"), "give a number of seconds that is not negative, as 0.5")
     })
 }

@@ -98,23 +98,51 @@ pub(super) fn keep(
     Ok(content)
 }
 
-/// Ends a claim, or lets it go on.
+/// How a claim ends, or goes on.
+enum End {
+    /// The tuple is consumed; these appear at the same moment (rule K4).
+    Done { puts: Option<Vec<u8>> },
+    /// The attempt has failed.
+    Fail { reason: String },
+    /// The client goes on with it: for so long, or as long as at its beginning.
+    Renew { ttl: Option<Duration> },
+}
+
+impl End {
+    /// Understands the body of a request.
+    fn read(end: &str, body: &str) -> Result<Self, Fault> {
+        Ok(match end {
+            "done" => {
+                let mut body = object(body, &["tuple", "entry", "tuples"])?;
+                let has_some = !body.is_empty();
+                Self::Done { puts: has_some.then(|| encoded(&all_tuples(&mut body)?)).transpose()? }
+            }
+            "fail" => Self::Fail {
+                reason: match object(body, &["reason"])?.remove("reason") {
+                    None => String::new(),
+                    Some(Json::String(reason)) => reason,
+                    Some(other) => return Err(bad(format!("reason is {other}"), "give a text")),
+                },
+            },
+            _ => Self::Renew { ttl: ttl(seconds(&mut object(body, &["ttl_s"])?, "ttl_s")?)? },
+        })
+    }
+}
+
+/// Ends a claim, or lets it go on. A body that makes no sense is refused first: it would be for any claim.
 pub(super) fn settle(
     shared: &Shared,
     principal: &Principal,
     (number, end): (&str, &str),
     body: &str,
 ) -> Result<Json, Fault> {
+    let end = End::read(end, body)?;
+    open::require_number(number)?;
     let claims = shared.http_open.claims();
     let left = claims.find(principal, number).ok_or_else(lost)?;
-    let claim = Claim(&left);
-    let settled = match end {
-        "done" => claim.done(body),
-        "fail" => claim.fail(body),
-        _ => claim.renew(body),
-    };
+    let settled = end.happen_to(&left);
     let is_over = match &settled {
-        Ok(_) => end != "renew",
+        Ok(_) => !matches!(end, End::Renew { .. }),
         Err(fault) => fault.code == lost().code,
     };
     if is_over {
@@ -123,45 +151,34 @@ pub(super) fn settle(
     settled
 }
 
-/// A claim that a client has: a failed attempt, unless it is ended in another way.
-struct Claim<'l>(&'l Left);
-
-impl Claim<'_> {
-    /// Consumes the tuple; what the body has appears at the same moment (rule K4).
-    fn done(&self, body: &str) -> Result<Json, Fault> {
-        let mut body = object(body, &["tuple", "entry", "tuples"])?;
-        if !body.is_empty() {
-            let tuples = encoded(&all_tuples(&mut body)?)?;
-            let (tuples, terms) = (Tuples::of_encoding(&tuples), PutTerms::default());
-            self.0.exchange.ask_now(&Operation::Put { tuples, terms, unless: None })?;
+impl End {
+    /// Does it to a claim that a client has: that is a failed attempt, unless it is ended in another way.
+    fn happen_to(&self, left: &Left) -> Result<Json, Fault> {
+        let exchange = &left.exchange;
+        match self {
+            Self::Done { puts } => {
+                if let Some(puts) = puts {
+                    let (tuples, terms) = (Tuples::of_encoding(puts), PutTerms::default());
+                    exchange.ask_now(&Operation::Put { tuples, terms, unless: None })?;
+                }
+                let settle = Operation::Settle(Settlement::Done { grant: None });
+                // The client may try again, with what it puts then.
+                exchange.ask_now(&settle).inspect_err(|_| {
+                    let _ = exchange.ask_now(&Operation::Settle(Settlement::Discard));
+                })?;
+                Ok(json!({ "done": 1 }))
+            }
+            Self::Fail { reason } => {
+                exchange.ask_now(&Operation::Settle(Settlement::Abort { reason }))?;
+                Ok(json!({ "failed": 1 }))
+            }
+            Self::Renew { ttl } => {
+                let ttl = ttl.unwrap_or(left.ttl);
+                exchange.ask_now(&Operation::Term(Term::Renew(Some(ttl))))?;
+                left.until.set(Instant::now() + ttl);
+                Ok(json!({ "renewed": 1 }))
+            }
         }
-        let done = self.0.exchange.ask_now(&Operation::Settle(Settlement::Done { grant: None }));
-        if done.is_err() {
-            // The client may try again, with what it puts then.
-            let _ = self.0.exchange.ask_now(&Operation::Settle(Settlement::Discard));
-        }
-        done.map(|()| json!({ "done": 1 }))
-    }
-
-    /// The attempt has failed.
-    fn fail(&self, body: &str) -> Result<Json, Fault> {
-        let mut body = object(body, &["reason"])?;
-        let reason = match body.remove("reason") {
-            None => String::new(),
-            Some(Json::String(reason)) => reason,
-            Some(other) => return Err(bad(format!("reason is {other}"), "give a text")),
-        };
-        self.0.exchange.ask_now(&Operation::Settle(Settlement::Abort { reason: &reason }))?;
-        Ok(json!({ "failed": 1 }))
-    }
-
-    /// The client goes on with it.
-    fn renew(&self, body: &str) -> Result<Json, Fault> {
-        let mut body = object(body, &["ttl_s"])?;
-        let ttl = ttl(seconds(&mut body, "ttl_s")?)?.unwrap_or(self.0.ttl);
-        self.0.exchange.ask_now(&Operation::Term(Term::Renew(Some(ttl))))?;
-        self.0.until.set(Instant::now() + ttl);
-        Ok(json!({ "renewed": 1 }))
     }
 }
 

@@ -12,12 +12,16 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::time::{Instant, sleep_until};
 use tupelo_protocol::Fault;
 
+use super::asked::bad;
 use super::exchange::Exchange;
 use crate::Shared;
 use crate::rights::Principal;
 
 /// Claims that all clients together may have, and transactions (rule B2).
 const OPEN_MAX: usize = 65_536;
+
+/// Bytes of a number, which has two digits for each.
+const NUMBER_BYTES: usize = 16;
 
 /// All that is open.
 #[derive(Default)]
@@ -80,6 +84,16 @@ impl ByNumber {
     }
 }
 
+/// Refuses a text that is the number of nothing.
+pub(super) fn require_number(number: &str) -> Result<(), Fault> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if number.len() == 2 * NUMBER_BYTES && number.bytes().all(is_digit) {
+        return Ok(());
+    }
+    let problem = format!("{number:?} is no number of a claim or a transaction");
+    Err(bad(problem, "give the 32 digits that its beginning was answered with"))
+}
+
 /// Keeps what the exchange has left open for its client, as one of those that `of` finds. Returns its number.
 ///
 /// # Errors
@@ -116,7 +130,7 @@ pub(super) fn keep(
 
 /// A number that nobody can guess; `None` if the system has none.
 fn by_chance() -> Option<String> {
-    let mut bytes = [0; 16];
+    let mut bytes = [0; NUMBER_BYTES];
     getrandom(&mut bytes, GetRandomFlags::empty()).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -20,7 +20,7 @@ use super::caller::Caller;
 use super::claims;
 use super::events;
 use super::exchange::Exchange;
-use super::guard::{self, Refused};
+use super::guard;
 use super::lines;
 use super::metrics;
 use super::transactions::{self, Step};
@@ -37,7 +37,7 @@ const OPENAPI: &str = include_str!("openapi.json");
 /// By this header a put or a swap that is sent again is known.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Answers a request.
+/// Answers a request. First comes whether there is such a path and method, then who asks, then what the body is.
 pub(super) async fn answer(
     request: Request<Incoming>,
     host: IpAddr,
@@ -45,60 +45,62 @@ pub(super) async fn answer(
     (caller, ended): (&Rc<Caller>, watch::Receiver<()>),
 ) -> Response<Body> {
     let (head, body) = request.into_parts();
-    match guard::check(&head.method, &head.headers, host) {
-        Ok(()) => {}
-        Err(Refused::Stranger(fault)) => return error(StatusCode::FORBIDDEN, &fault),
-        Err(Refused::NotJson(fault)) => return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, &fault),
+    if let Err(fault) = guard::refuse_strangers(&head.headers, host) {
+        return error(StatusCode::FORBIDDEN, &fault);
     }
     let path = head.uri.path();
     let parts: Vec<_> = path.split('/').skip(1).collect();
+    let Some(methods) = methods(&parts) else { return not_found(path) };
+    if !methods.split(", ").any(|method| method == head.method.as_str()) {
+        return not_allowed(methods);
+    }
     // Whoever looks whether the server is well has no token.
-    if let (&Method::GET, ["livez" | "readyz"]) = (&head.method, &parts[..]) {
+    if let ["livez" | "readyz"] = &parts[..] {
         return answer::of(StatusCode::OK, "text/plain", "ok\n");
     }
     let principal = match principal(shared, &head.headers).await {
         Ok(principal) => principal,
         Err(fault) => return unauthorized(&fault),
     };
+    if let Err(fault) = guard::require_json(&head.method, &head.headers) {
+        return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, &fault);
+    }
     let asking = Asking { shared, principal, caller, ended };
+    let query = head.uri.query().unwrap_or_default();
     match (&head.method, &parts[..]) {
-        (&Method::GET, ["metrics"]) => asking.metrics(),
-        (&Method::GET, ["openapi.json"]) => answer::of(StatusCode::OK, "application/json", OPENAPI),
-        (&Method::GET, ["v1", "spaces"]) => asking.spaces(),
-        (_, ["livez" | "readyz" | "metrics" | "openapi.json"] | ["v1", "spaces"]) => {
-            not_allowed("GET")
-        }
+        (_, ["metrics"]) => asking.metrics(),
+        (_, ["openapi.json"]) => answer::of(StatusCode::OK, "application/json", OPENAPI),
+        (_, ["v1", "spaces"]) => asking.spaces(),
         (&Method::PUT, ["v1", "spaces", name]) => asking.make(name, body).await,
-        (&Method::DELETE, ["v1", "spaces", name]) => asking.remove(name),
-        (_, ["v1", "spaces", _]) => not_allowed("PUT, DELETE"),
-        (&Method::POST, ["v1", "spaces", name, "claim"]) => asking.claim(name, body).await,
-        (&Method::GET, ["v1", "spaces", name, "scan"]) => {
-            asking.scan(name, head.uri.query().unwrap_or_default())
-        }
-        (&Method::GET, ["v1", "spaces", name, "events"]) => {
-            asking.events(name, head.uri.query().unwrap_or_default())
-        }
-        (_, ["v1", "spaces", _, "events" | "scan"]) => not_allowed("GET"),
-        (&Method::POST, ["v1", "claims", id, end @ ("done" | "fail" | "renew")]) => {
-            asking.settle((id, end), body).await
-        }
-        (&Method::POST, ["v1", "spaces", name, "begin"]) => asking.begin(name, body).await,
-        (&Method::POST, ["v1", "transactions", id, step]) => match step_of(step) {
-            None => not_found(path),
+        (_, ["v1", "spaces", name]) => asking.remove(name),
+        (_, ["v1", "spaces", name, "claim"]) => asking.claim(name, body).await,
+        (_, ["v1", "spaces", name, "begin"]) => asking.begin(name, body).await,
+        (_, ["v1", "spaces", name, "scan"]) => asking.scan(name, query),
+        (_, ["v1", "spaces", name, "events"]) => asking.events(name, query),
+        (_, ["v1", "claims", id, end]) => asking.settle((id, end), body).await,
+        (_, ["v1", "transactions", id, step]) => match step_of(step) {
             Some(step) => asking.go_on((id, step), body).await,
-        },
-        (
-            _,
-            ["v1", "spaces", _, "claim" | "begin"]
-            | ["v1", "claims", _, "done" | "fail" | "renew"]
-            | ["v1", "transactions", _, _],
-        ) => not_allowed("POST"),
-        (method, ["v1", "spaces", name, verb]) => match verb_of(verb) {
             None => not_found(path),
-            Some(_) if *method != Method::POST => not_allowed("POST"),
+        },
+        (_, ["v1", "spaces", name, verb]) => match verb_of(verb) {
             Some(verb) => asking.operate((name, verb), &head.headers, body).await,
+            None => not_found(path),
         },
         _ => not_found(path),
+    }
+}
+
+/// The methods of a path, as the header `Allow` has them; `None` if there is no such path.
+fn methods(parts: &[&str]) -> Option<&'static str> {
+    match parts {
+        ["livez" | "readyz" | "metrics" | "openapi.json"] | ["v1", "spaces"] => Some("GET"),
+        ["v1", "spaces", _] => Some("PUT, DELETE"),
+        ["v1", "spaces", _, "events" | "scan"] => Some("GET"),
+        ["v1", "spaces", _, "claim" | "begin"] => Some("POST"),
+        ["v1", "spaces", _, verb] => verb_of(verb).map(|_| "POST"),
+        ["v1", "claims", _, "done" | "fail" | "renew"] => Some("POST"),
+        ["v1", "transactions", _, step] => step_of(step).map(|_| "POST"),
+        _ => None,
     }
 }
 

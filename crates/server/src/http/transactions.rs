@@ -34,19 +34,23 @@ pub(super) fn begin(
     Ok(json!({ "transaction": number }))
 }
 
-/// Does a verb in a transaction, or ends it.
+/// Does a verb in a transaction, or ends it. A body that makes no sense is refused first: it would be for any transaction.
 pub(super) fn act(
     shared: &Shared,
     principal: &Principal,
     (number, step): (&str, Step),
     body: &str,
 ) -> Result<Json, Fault> {
+    let asked = step.read(body)?;
+    open::require_number(number)?;
     let transactions = shared.http_open.transactions();
     let left = transactions.find(principal, number).ok_or_else(lost)?;
     let done = match step {
-        Step::Verb(verb, show) => operate(&left, (verb, show), body),
-        Step::Commit => end(&left, (Settlement::Done { grant: None }, "committed"), body),
-        Step::Abort => end(&left, (Settlement::Abort { reason: "" }, "aborted"), body),
+        Step::Verb(verb, show) => {
+            left.exchange.ask_kept_now(&asked.operation(verb), |reply| show(verb, reply))
+        }
+        Step::Commit => end(&left, Settlement::Done { grant: None }, "committed"),
+        Step::Abort => end(&left, Settlement::Abort { reason: "" }, "aborted"),
     };
     let is_over = match &done {
         Ok(_) => !matches!(step, Step::Verb(..)),
@@ -67,20 +71,24 @@ pub(super) enum Step {
     Abort,
 }
 
-type Shown = (Verb, fn(Verb, &Reply<'_>) -> Result<Json, Fault>);
-
-/// A verb is done at once: a transaction that waited would hold what it has taken for as long.
-fn operate(left: &Left, (verb, show): Shown, body: &str) -> Result<Json, Fault> {
-    let asked = Asked::read(verb, body)?;
-    if asked.timeout.is_some_and(|timeout| !timeout.is_zero()) {
-        let problem = "a request in a transaction does not wait, and has a timeout_s".to_owned();
-        return Err(bad(problem, "leave it out: wait first, with read, and then begin"));
+impl Step {
+    /// Understands the body of a request. A verb is done at once: a transaction that waited would hold what it has taken for
+    /// as long.
+    fn read(self, body: &str) -> Result<Asked, Fault> {
+        let Self::Verb(verb, _) = self else {
+            return object(body, &[]).map(|_| Asked::default());
+        };
+        let asked = Asked::read(verb, body)?;
+        if asked.timeout.is_some_and(|timeout| !timeout.is_zero()) {
+            let problem =
+                "a request in a transaction does not wait, and has a timeout_s".to_owned();
+            return Err(bad(problem, "leave it out: wait first, with read, and then begin"));
+        }
+        Ok(asked)
     }
-    left.exchange.ask_kept_now(&asked.operation(verb), |reply| show(verb, reply))
 }
 
-fn end(left: &Left, (end, name): (Settlement<'_>, &str), body: &str) -> Result<Json, Fault> {
-    object(body, &[])?;
+fn end(left: &Left, end: Settlement<'_>, name: &str) -> Result<Json, Fault> {
     left.exchange.ask_now(&Operation::Settle(end))?;
     Ok(json!({ name: 1 }))
 }

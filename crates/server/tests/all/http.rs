@@ -84,6 +84,11 @@ impl Http {
         answer(self.send(method, path, headers, body))
     }
 
+    /// Asks with a body of another kind.
+    fn ask_as(&self, kind: &str, (method, path): (&str, &str), body: &str) -> Answer {
+        answer(self.send_as(kind, method, path, ("", body)))
+    }
+
     pub(crate) fn path(&self, verb: &str) -> String {
         format!("/v1/spaces/{}/{verb}", self.served.space)
     }
@@ -311,6 +316,46 @@ fn paths_and_methods_that_are_not_there_are_told_from_those_that_are() {
 }
 
 #[test]
+fn a_path_and_its_methods_come_before_what_the_body_is_called() {
+    let http = Http::new();
+    for (method, path, allowed) in [
+        ("PUT", "/livez".to_owned(), "GET"),
+        ("POST", "/readyz".to_owned(), "GET"),
+        ("POST", "/v1/spaces".to_owned(), "GET"),
+        ("PUT", http.path("take"), "POST"),
+        ("POST", "/v1/spaces/jobs".to_owned(), "PUT, DELETE"),
+        ("PUT", format!("/v1/claims/{}/done", "0".repeat(32)), "POST"),
+        ("PUT", format!("/v1/transactions/{}/commit", "0".repeat(32)), "POST"),
+    ] {
+        let (_, told) = http.ask_as("text/plain", (method, &path), "").refusal(405);
+        assert!(told.contains(allowed), "{method} {path}: {told}");
+    }
+    http.ask_as("text/plain", ("POST", "/v1/none"), "").refusal(404);
+    // What may have an effect is read if it is called JSON, and not else.
+    http.ask_as("text/plain", ("POST", &http.path("put")), "{\"tuple\": [1]}").refusal(415);
+    http.ask_as("text/plain", ("PUT", "/v1/spaces/jobs"), "{}").refusal(415);
+    let everything = json!({ "template": [{ "$formal": "..." }] });
+    assert_eq!(http.verb("count", &everything), json!({ "count": 0 }));
+}
+
+#[test]
+fn a_name_of_a_space_has_as_many_bytes_as_the_description_says_b2() {
+    let http = Http::new();
+    let described = http.ask("GET", "/openapi.json", "", "").json();
+    let space = &described["paths"]["/v1/spaces/{space}/put"]["post"]["parameters"][0];
+    let most = space["schema"]["maxLength"].as_u64().unwrap();
+    let put = |bytes: u64| {
+        let begin = &http.served.space;
+        let path =
+            format!("/v1/spaces/{begin:x<bytes$}/put", bytes = usize::try_from(bytes).unwrap());
+        http.ask("POST", &path, "", "{\"tuple\": [1]}")
+    };
+    assert_eq!(put(most).json(), json!({ "put": 1 }));
+    let (_, told) = put(most + 1).refusal(400);
+    assert!(told.contains("use at most 100"), "{told}");
+}
+
+#[test]
 fn spaces_are_made_listed_and_removed() {
     let http = Http::new();
     let name = format!("caf%C3%A9-{}", http.served.space);
@@ -327,6 +372,12 @@ fn spaces_are_made_listed_and_removed() {
     assert_eq!(http.ask("GET", "/v1/spaces", "", "").json(), json!({ "spaces": [] }));
     http.ask("PUT", &path, "", "{\"tuples_maximum\": 1}").refusal(400);
     http.ask("PUT", &path, "", "{\"when_full\": \"panic\"}").refusal(400);
+    // Also of a space that is there.
+    http.ask("PUT", &path, "", "").json();
+    for limit in ["tuples_max", "size_bytes"] {
+        let (_, told) = http.ask("PUT", &path, "", &format!("{{\"{limit}\": 0}}")).refusal(400);
+        assert!(told.contains("1 or more"), "{told}");
+    }
 }
 
 #[test]

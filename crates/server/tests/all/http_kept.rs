@@ -58,8 +58,13 @@ fn a_claim_that_fails_is_back_and_one_more_attempt_k2() {
         ("done", json!({ "lease_s": 1 })),
         ("fail", json!({ "reason": 7 })),
         ("renew", json!({ "ttl_s": 0 })),
+        ("renew", json!({ "ttl_s": 86400.00000000001 })),
     ] {
         assert_eq!(end(&http, &again, how, &body).status, 400, "{how} {body}");
+        // Of no claim at all it makes no sense either.
+        let nobody = json!({ "claim": "0".repeat(32) });
+        assert_eq!(end(&http, &nobody, how, &body).status, 400, "{how} {body}");
+        assert_eq!(end(&http, &nobody, how, &json!({})).refusal(410).0, "TUP-007", "{how}");
     }
     assert_eq!(end(&http, &again, "done", &json!({})).json(), json!({ "done": 1 }));
 }
@@ -246,6 +251,18 @@ fn what_makes_no_sense_in_a_transaction_is_refused_and_it_goes_on() {
     assert_eq!(inside(&http, &path, "commit", &json!({ "now": 1 })).status, 400);
     let nobody = format!("/v1/transactions/{}", "0".repeat(32));
     assert_eq!(inside(&http, &nobody, "commit", &json!({})).refusal(410).0, "TUP-008");
+    for (act, body) in
+        [("commit", json!({ "now": 1 })), ("take", json!({})), ("put", json!({ "tuple": 7 }))]
+    {
+        assert_eq!(inside(&http, &nobody, act, &body).status, 400, "{act} {body}");
+    }
+    for no_number in ["%C2%84", "0", &"F".repeat(32)] {
+        for path in ["transactions", "claims"].map(|kind| format!("/v1/{kind}/{no_number}")) {
+            let end = if path.contains("claims") { "done" } else { "abort" };
+            let (_, told) = inside(&http, &path, end, &json!({})).refusal(400);
+            assert!(told.contains("32 digits"), "{path}: {told}");
+        }
+    }
     // A claim is none.
     http.verb("put", &json!({ "tuple": ["job", 1] }));
     let held = claim(&http, &json!({}));
