@@ -8,13 +8,17 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
-use tokio::sync::Notify;
-use tupelo::{ConnectOptions, Durability, Error, Notifier, Space, Stat, Subscription, Waiter};
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+use tupelo::{
+    ConnectOptions, Durability, Error, Notifier, ShapeNames, Space, Stat, Subscription, Waiter,
+};
 use tupelo_protocol::{Fault, Opened};
 
 use crate::audit::Act;
 use crate::descriptor::watched;
 use crate::meters::{Field, Meter, Meters};
+use crate::queues::{LOOKED_AT_MAX, Queue, Queues};
 use crate::session::Session;
 use crate::{Engine, ServedSpace};
 
@@ -24,6 +28,15 @@ pub(crate) struct Figures {
     pub(crate) stat: Stat,
     /// What has gone through this server, by first field.
     pub(crate) meters: Vec<(Field, Meter)>,
+    /// What lies in it.
+    pub(crate) queues: Vec<Queue>,
+}
+
+impl Figures {
+    /// What is in a space, and when it was there. This thread may take its time.
+    fn seen(space: &Space) -> Result<(Stat, Vec<ShapeNames>, Instant), Error> {
+        Ok((space.stat()?, space.names_of_all(LOOKED_AT_MAX)?, Instant::now()))
+    }
 }
 
 /// Spaces that a server has at most (rule B2).
@@ -38,13 +51,15 @@ pub(crate) struct Spaces {
     by_name: RefCell<HashMap<String, Rc<Hosted>>>,
     /// The URLs of those that are kept in files, by their names.
     files: HashMap<String, String>,
+    /// Held by who looks at the figures of all spaces.
+    looking: Mutex<()>,
 }
 
 impl Spaces {
     pub(crate) fn new(engine: Engine, creates: bool, spaces: &[ServedSpace]) -> Self {
         let file = |space: &ServedSpace| Some((space.name.clone(), space.file_url.clone()?));
         let files = spaces.iter().filter_map(file).collect();
-        Self { engine, creates, by_name: RefCell::default(), files }
+        Self { engine, creates, by_name: RefCell::default(), files, looking: Mutex::default() }
     }
 
     /// Makes a space, or finds it where spaces outlive a server.
@@ -143,15 +158,29 @@ impl Spaces {
         }
     }
 
-    /// The figures of the spaces that are open, in the order of their names; not of those that were removed beside the server.
-    pub(crate) fn stats(&self) -> Result<Vec<Figures>, Error> {
-        let named = |name: String| {
-            let stat = self.stat(&name).transpose()?;
-            let meters = self.by_name.borrow().get(&name).map(|hosted| hosted.meters.all());
-            let meters = meters.unwrap_or_default();
-            Some(stat.map(|stat| Figures { name, stat, meters }))
-        };
-        self.names().into_iter().filter_map(named).collect()
+    /// The figures of those of the open spaces that `is_told` says, in the order of their names; not of those that were removed
+    /// beside the server. A thread of its own looks at them, one such look at a time: a space may have many tuples.
+    pub(crate) async fn figures(
+        &self,
+        is_told: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Figures>, Fault> {
+        let _alone = self.looking.lock().await;
+        let known = |name: String| Some((self.by_name.borrow().get(&name).cloned()?, name));
+        let told = self.names().into_iter().filter(|name| is_told(name)).filter_map(known);
+        let told: Vec<_> = told.collect();
+        let spaces: Vec<_> = told.iter().map(|(hosted, _)| hosted.space.clone()).collect();
+        let look = move || spaces.iter().map(Figures::seen).collect::<Vec<_>>();
+        let seen = tokio::task::spawn_blocking(look).await;
+        let seen = seen.map_err(|error| Error::System { problem: error.to_string() })?;
+        let figures = told.into_iter().zip(seen).filter_map(|((hosted, name), seen)| match seen {
+            Err(Error::SpaceRemoved { .. }) => None,
+            Err(error) => Some(Err(error.into())),
+            Ok((stat, names, at)) => {
+                let (meters, queues) = (hosted.meters.all(), hosted.queues.see(names, at));
+                Some(Ok(Figures { name, stat, meters, queues }))
+            }
+        });
+        figures.collect()
     }
 
     fn url(&self, name: &str) -> String {
@@ -214,6 +243,8 @@ pub(crate) struct Hosted {
     changed: Rc<Notify>,
     /// What has gone through.
     pub(crate) meters: Meters,
+    /// What lies in it, as far as somebody has looked.
+    queues: Queues,
 }
 
 impl Hosted {
@@ -231,6 +262,7 @@ impl Hosted {
             waits: RefCell::default(),
             changed: Rc::clone(&changed),
             meters: Meters::default(),
+            queues: Queues::default(),
         });
         tokio::task::spawn_local(ring(Rc::downgrade(&hosted), rung, changed));
         Ok(hosted)

@@ -22,6 +22,7 @@ mod listener;
 mod meters;
 mod outbox;
 mod process;
+mod queues;
 mod quotas;
 pub mod rights;
 mod session;

@@ -74,6 +74,15 @@ impl Engine {
         names::names(self, tuples_max)
     }
 
+    /// As [`Engine::names`], of all shapes: those whose tuples have no name are told without any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if the space is damaged.
+    pub fn names_of_all(&self, tuples_max: u64) -> Result<Vec<ShapeNames>, Error> {
+        names::of_all(self, tuples_max)
+    }
+
     /// How many tuples there are that nobody finds now: they are held, dead, or not visible yet. Waits for no lock.
     ///
     /// # Errors

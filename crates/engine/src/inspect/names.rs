@@ -9,7 +9,7 @@ use tupelo_tuple::{Kind, Shape};
 use crate::base::error::Error;
 use crate::inspect::stat::require_whole;
 use crate::operations::scan::{STEP_RECORDS, resume};
-use crate::store::partition::{self, Partition};
+use crate::store::partition::{self, FIRST, LAST, Partition};
 use crate::store::record::{self, IMAGE, NEXT};
 use crate::store::{Store, count, registry};
 use crate::time::bounded_lock;
@@ -25,12 +25,15 @@ const OWN: &str = "tupelo.";
 /// The tuples of a shape by their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeNames {
-    /// The shape: its first field is a text, and it is none of entries.
+    /// The shape.
     pub shape: Shape,
     /// What was seen of each name, the name with the most tuples first.
     pub names: Vec<NameStat>,
     /// Tuples that were not looked at, or that are on their way somewhere.
     pub others: u64,
+    /// The first and the last of those that can be read, by their [numbers](NameStat::oldest); `None` if there are none, and of
+    /// a space of a server.
+    pub ends: Option<(u64, u64)>,
 }
 
 /// The tuples of one shape and name.
@@ -46,10 +49,20 @@ pub struct NameStat {
     pub claimed: u64,
     /// Tuples whose last attempt has failed (rule K5).
     pub dead: u64,
+    /// The number of the oldest that can be read, in the order of the puts of its shape: a later put has a higher number.
+    /// `None` if there is none, and of a space of a server.
+    pub oldest: Option<u64>,
 }
 
 /// As [`crate::Engine::names`] says.
 pub(crate) fn names(store: &Store, tuples_max: u64) -> Result<Vec<ShapeNames>, Error> {
+    let mut all = of_all(store, tuples_max)?;
+    all.retain(|one| has_names(one.shape.class.is_some(), &one.shape.kinds));
+    Ok(all)
+}
+
+/// As [`crate::Engine::names_of_all`] says.
+pub(crate) fn of_all(store: &Store, tuples_max: u64) -> Result<Vec<ShapeNames>, Error> {
     let mut all = Vec::new();
     for shape in 0..registry::count(&store.memory.view()) {
         all.extend(names_of(store, shape, tuples_max)?);
@@ -57,14 +70,18 @@ pub(crate) fn names(store: &Store, tuples_max: u64) -> Result<Vec<ShapeNames>, E
     require_whole(store, &store.memory.view()).map(|()| all)
 }
 
-/// The names of shape `number`; `None` if its tuples have none.
+/// Whether the tuples of a shape have names.
+fn has_names(is_of_entries: bool, kinds: &[Kind]) -> bool {
+    !is_of_entries && kinds.first() == Some(&Kind::Str)
+}
+
+/// The names of shape `number`: none if its tuples have none.
 fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeNames>, Error> {
     let view = store.memory.view();
     let Some(kinds) = registry::kinds_of(store, &view, number) else { return Ok(None) };
-    if kinds.class().is_some() || kinds.as_slice().first() != Some(&Kind::Str) {
-        return Ok(None);
-    }
+    let has_names = has_names(kinds.class().is_some(), kinds.as_slice());
     let mut counting = Counting { kinds: kinds.as_slice(), names: Vec::new(), looks: 0 };
+    let mut ends = None;
     let mut last = None;
     let mut is_over = false;
     let scope = partition::scope_of(number);
@@ -73,12 +90,21 @@ fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeN
         let Some(section) = bounded_lock::enter_in_time(store, scope)? else { break };
         let (view, partition) = (section.view(), Partition::of_shape(section.view(), number));
         if last.is_none() {
+            ends = ends_of(view, partition);
+        }
+        if !has_names {
+            section.finish()?;
+            break;
+        }
+        if last.is_none() {
             for (list, figure) in [
                 (List::Claimed, (|name| &mut name.claimed) as Figure),
                 (List::Dead, |name| &mut name.dead),
             ] {
                 let records = list::records(view, partition, list).map(|(reference, _)| reference);
-                records.take(STEP_RECORDS).for_each(|one| counting.add(view, one, figure));
+                for one in records.take(STEP_RECORDS) {
+                    counting.add(view, one, figure);
+                }
             }
         }
         let mut at = resume(view, (&store.layout, partition), last);
@@ -87,14 +113,25 @@ fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeN
                 break;
             }
             let header = record::header(view, at);
-            last = Some((at, header.load64(record::SEQUENCE)));
-            counting.add(view, at, |name| &mut name.count);
+            let sequence = header.load64(record::SEQUENCE);
+            last = Some((at, sequence));
+            if let Some(name) = counting.add(view, at, |name| &mut name.count) {
+                // The first that is seen: the walk is in the order of the numbers.
+                name.oldest.get_or_insert(sequence);
+            }
             at = header.load(NEXT);
         }
         is_over = at == 0;
         section.finish()?;
     }
-    Ok(Some(counting.done(kinds.to_shape(), count::tuples_of(&view, number))))
+    Ok(Some(counting.done((kinds.to_shape(), ends), count::tuples_of(&view, number))))
+}
+
+/// The numbers of the first and the last record of a partition that is locked.
+fn ends_of(view: &View<'_>, partition: Partition<'_>) -> Option<(u64, u64)> {
+    let [first, last] = [FIRST, LAST].map(|end| partition.page().load(end));
+    let number = |reference| record::header(view, reference).load64(record::SEQUENCE);
+    (first != 0 && last != 0).then(|| (number(first), number(last)))
 }
 
 type Figure = fn(&mut NameStat) -> &mut u64;
@@ -107,8 +144,8 @@ struct Counting<'k> {
 }
 
 impl Counting<'_> {
-    /// Counts the tuple of a record. Whoever calls has the lock.
-    fn add(&mut self, view: &View<'_>, reference: u32, figure: Figure) {
+    /// Counts the tuple of a record, and returns the figures of its name, if there are some. Whoever calls has the lock.
+    fn add(&mut self, view: &View<'_>, reference: u32, figure: Figure) -> Option<&mut NameStat> {
         self.looks += 1;
         let mut buffers = [[0; NAME_BYTES_MAX]; 2];
         let [first, second] = &mut buffers;
@@ -118,18 +155,20 @@ impl Counting<'_> {
         let known = self.names.iter().position(|one| one.name == name && one.of.as_deref() == of);
         let place = match known {
             Some(place) => place,
-            None if self.names.len() == NAMES_MAX => return,
+            None if self.names.len() == NAMES_MAX => return None,
             None => {
                 let (name, of) = (name.to_owned(), of.map(str::to_owned));
-                self.names.push(NameStat { name, of, count: 0, claimed: 0, dead: 0 });
+                self.names.push(NameStat { name, of, count: 0, claimed: 0, dead: 0, oldest: None });
                 self.names.len() - 1
             }
         };
-        *figure(&mut self.names[place]) += 1;
+        let name = &mut self.names[place];
+        *figure(name) += 1;
+        Some(name)
     }
 
     /// What came of it, if the shape has so many tuples.
-    fn done(mut self, shape: Shape, tuples: u64) -> ShapeNames {
+    fn done(mut self, (shape, ends): (Shape, Option<(u64, u64)>), tuples: u64) -> ShapeNames {
         self.names.sort_by(|one, other| {
             other
                 .count
@@ -137,7 +176,7 @@ impl Counting<'_> {
                 .then_with(|| (&one.name, &one.of).cmp(&(&other.name, &other.of)))
         });
         let counted: u64 = self.names.iter().map(|one| one.count + one.claimed + one.dead).sum();
-        ShapeNames { shape, names: self.names, others: tuples.saturating_sub(counted) }
+        ShapeNames { shape, names: self.names, others: tuples.saturating_sub(counted), ends }
     }
 }
 
@@ -169,8 +208,8 @@ fn text_beginning<'b>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
-    use tupelo_tuple::Field;
+    use crate::{Order, testing};
+    use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
     type Told<'n> = (String, Vec<(&'n str, Option<&'n str>, u64)>, u64);
 
@@ -213,6 +252,44 @@ mod tests {
         assert_eq!((all.names.len(), all.others), (NAMES_MAX, 1_000 - NAMES_MAX as u64));
         let few = &engine.names(1).unwrap()[0];
         assert_eq!(few.others + few.names.len() as u64, 1_000);
+    }
+
+    #[test]
+    fn the_oldest_of_each_name_is_known_by_its_number_and_a_later_put_has_a_higher_one() {
+        let engine = testing::engine(8 << 20);
+        for name in ["job", "done", "job", "done"] {
+            engine.put(&[Field::Str(name)]).unwrap();
+        }
+        engine.put(&[Field::Int(1)]).unwrap();
+        let look = || {
+            let all = engine.names_of_all(1_000).unwrap();
+            let oldest = |name: &str| {
+                let found = all[0].names.iter().find(|one| one.name == name);
+                found.and_then(|one| one.oldest)
+            };
+            (oldest("job"), oldest("done"), all[0].ends, all[1].ends)
+        };
+        let (job, done, ends, of_numbers) = look();
+        let (first, last) = ends.unwrap();
+        assert!(job == Some(first) && done > job && done < Some(last));
+        assert!(matches!(of_numbers, Some((first, last)) if first == last));
+        let take = |field: Field<'_>| {
+            let pattern = [PatternRef::Actual(field)];
+            let template = [TemplateRef::new(&pattern)];
+            let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
+            assert!(taken.unwrap().is_some());
+        };
+        take(Field::Str("job"));
+        take(Field::Str("done"));
+        let (later_job, later_done, ends, _) = look();
+        assert!(later_job > done && later_done == Some(last) && ends.unwrap().1 == last);
+        // In the order of puts is also the place of what was put since.
+        engine.put(&[Field::Str("job")]).unwrap();
+        assert!(look().2.unwrap().1 > last);
+        take(Field::Int(1));
+        assert_eq!(look().3, None);
+        let named = engine.names(1_000).unwrap();
+        assert_eq!(named.len(), 1, "(int) has no names");
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Figures for Prometheus, in its text format.
 
 use std::fmt::{Display, Write};
+use std::time::Duration;
 
 use tupelo::{ShapeStat, Stat};
 
 use crate::hosted::Figures;
 use crate::meters::{BUCKETS, Meter, Times};
+use crate::queues::SHAPES_MAX;
 
 /// What the page is called.
 pub(super) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Shapes of a space with figures of their own, those with the most tuples; what is left is in the figures of the space.
-const SHAPES_MAX: usize = 32;
 
 /// A figure of each space, or of each shape of one.
 struct Figure<T> {
@@ -119,8 +119,52 @@ pub(super) fn page(spaces: &[Figures]) -> String {
             }
         }
     }
+    ages(&mut page, spaces);
+    queues(&mut page, spaces);
     fields(&mut page, spaces);
     page
+}
+
+/// How long the oldest tuple of each shape has been there.
+fn ages(page: &mut String, spaces: &[Figures]) {
+    let name = "tupelo_shape_oldest_seconds";
+    let help = "For how long the oldest tuple of the shape has been there, at least.";
+    head(page, (name, help, "gauge"));
+    for Figures { name: space, queues, .. } in spaces {
+        for queue in queues {
+            let shape = queue.shape.to_string();
+            let labels = [("space", space.as_str()), ("shape", &shape)];
+            queue.oldest.iter().for_each(|oldest| line(page, name, &labels, oldest.as_secs_f64()));
+        }
+    }
+}
+
+/// What lies in each space, by shape and first field. Without the label of a field: all other fields together.
+fn queues(page: &mut String, spaces: &[Figures]) {
+    let each = |show: &mut dyn FnMut(&[(&str, &str)], Option<u64>, Option<Duration>)| {
+        for Figures { name: space, queues, .. } in spaces {
+            for queue in queues {
+                let shape = queue.shape.to_string();
+                let of_shape = [("space", space.as_str()), ("shape", shape.as_str())];
+                for field in &queue.fields {
+                    let labels = [&of_shape[..], &[("field", field.field.as_str())]].concat();
+                    show(&labels, Some(field.tuples), field.oldest);
+                }
+                show(&of_shape, queue.others, None);
+            }
+        }
+    };
+    let name = "tupelo_field_tuples";
+    head(page, (name, "Tuples in the space, by their shape and first field.", "gauge"));
+    each(&mut |labels, tuples, _| {
+        tuples.iter().for_each(|tuples| line(page, name, labels, tuples));
+    });
+    let name = "tupelo_field_oldest_seconds";
+    let help = "For how long the oldest tuple with this first field has been there, at least.";
+    head(page, (name, help, "gauge"));
+    each(&mut |labels, _, oldest| {
+        oldest.iter().for_each(|oldest| line(page, name, labels, oldest.as_secs_f64()));
+    });
 }
 
 const FIELD_FIGURES: [Figure<Meter>; 2] = [

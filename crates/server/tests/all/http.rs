@@ -434,10 +434,19 @@ fn figures_and_health_are_told() {
         format!("tupelo_tuples{{space=\"{space}\"}} 1\n"),
         format!("tupelo_shape_puts_total{{space=\"{space}\",shape=\"(str, int)\"}} 2\n"),
         format!("tupelo_shape_takes_total{{space=\"{space}\",shape=\"(str, int)\"}} 1\n"),
+        format!("tupelo_shape_oldest_seconds{{space=\"{space}\",shape=\"(str, int)\"}} 0\n"),
+        format!("tupelo_field_tuples{{space=\"{space}\",shape=\"(str, int)\",field=\"job\"}} 1\n"),
+        format!("tupelo_field_tuples{{space=\"{space}\",shape=\"(str, int)\"}} 0\n"),
         "# TYPE tupelo_tuples gauge\n".to_owned(),
     ] {
         assert!(page.contains(&line), "{line} is not in\n{page}");
     }
+    // The second look knows that the tuple was there at the first one.
+    let page = http.ask("GET", "/metrics", "", "").text;
+    let labels = format!("{{space=\"{space}\",shape=\"(str, int)\",field=\"job\"}} ");
+    let name = "tupelo_field_oldest_seconds";
+    let oldest = page.lines().find_map(|line| line.strip_prefix(&format!("{name}{labels}")));
+    assert!(oldest.unwrap().parse::<f64>().unwrap() > 0.0, "{page}");
     for path in ["/livez", "/readyz"] {
         let answer = http.ask("GET", path, "", "");
         assert_eq!((answer.status, answer.text.as_str()), (200, "ok\n"));

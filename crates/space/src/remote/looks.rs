@@ -196,9 +196,9 @@ fn shape_of(fields: &mut Fields<'_>) -> Result<ShapeStat, Error> {
 /// What [`Space::names`] tells, as tuples: one of each shape, and behind it its names.
 pub fn names_to_tuples(all: &[ShapeNames]) -> Vec<Tuple> {
     let mut tuples = Vec::new();
-    for ShapeNames { shape, names, others } in all {
+    for ShapeNames { shape, names, others, .. } in all {
         tuples.push(Row::of("shape").shape(shape).number(*others).done());
-        tuples.extend(names.iter().map(|NameStat { name, of, count, claimed, dead }| {
+        tuples.extend(names.iter().map(|NameStat { name, of, count, claimed, dead, .. }| {
             let row = Row::of("name").text(name).optional_text(of.as_deref());
             row.numbers(&[*count, *claimed, *dead]).done()
         }));
@@ -214,7 +214,7 @@ fn names_of_tuples(tuples: &[Tuple]) -> Result<Vec<ShapeNames>, Error> {
         match (what, all.last_mut()) {
             ("shape", _) => {
                 let (shape, others) = (fields.shape()?, fields.number()?);
-                all.push(ShapeNames { shape, names: Vec::new(), others });
+                all.push(ShapeNames { shape, names: Vec::new(), others, ends: None });
             }
             ("name", Some(of_shape)) => of_shape.names.push(NameStat {
                 name: fields.text()?,
@@ -222,6 +222,7 @@ fn names_of_tuples(tuples: &[Tuple]) -> Result<Vec<ShapeNames>, Error> {
                 count: fields.number()?,
                 claimed: fields.number()?,
                 dead: fields.number()?,
+                oldest: None,
             }),
             _ => {}
         }
