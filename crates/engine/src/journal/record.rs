@@ -124,7 +124,9 @@ pub(crate) fn write<'m>(view: &View<'m>, ring: Ring<'m>, told: Told<'_>, size: S
     if let Some(request) = answered {
         writer.pair(Kind::Answered.number(), half(ANSWERED_BYTES));
         let (upper, lower) = request.halves();
-        [upper, lower, request.who, request.answer].into_iter().for_each(|word| writer.word(word));
+        for word in [upper, lower, request.who, request.answer] {
+            writer.word(word);
+        }
     }
 }
 
