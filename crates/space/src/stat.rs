@@ -108,7 +108,8 @@ impl Space {
     }
 
     /// As [`Space::names`], of all shapes: shapes whose tuples have no name are told without any. Of each, so many tuples are
-    /// looked at: a million take some 50 ms, and other calls go on meanwhile. A server tells what [`Space::names`] does.
+    /// looked at: some twenty thousand in a millisecond, and other calls go on meanwhile. A server tells what [`Space::names`]
+    /// does.
     ///
     /// # Errors
     ///

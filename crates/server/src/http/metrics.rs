@@ -133,38 +133,57 @@ fn ages(page: &mut String, spaces: &[Figures]) {
     for Figures { name: space, queues, .. } in spaces {
         for queue in queues {
             let shape = queue.shape.to_string();
-            let labels = [("space", space.as_str()), ("shape", &shape)];
-            queue.oldest.iter().for_each(|oldest| line(page, name, &labels, oldest.as_secs_f64()));
+            if let Some(oldest) = queue.oldest {
+                line(page, name, &[("space", space), ("shape", &shape)], oldest.as_secs_f64());
+            }
         }
     }
 }
 
-/// What lies in each space, by shape and first field. Without the label of a field: all other fields together.
+/// Tuples of one shape and first field; or of all other first fields together.
+struct Row<'f> {
+    space: &'f str,
+    shape: String,
+    field: Option<&'f str>,
+    tuples: u64,
+    oldest: Option<Duration>,
+}
+
+/// What lies in each space, by shape and first field.
+fn rows(spaces: &[Figures]) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for Figures { name: space, queues, .. } in spaces {
+        for queue in queues {
+            let shape = queue.shape.to_string();
+            rows.extend(queue.fields.iter().map(|one| {
+                let (shape, field) = (shape.clone(), Some(one.field.as_str()));
+                Row { space, shape, field, tuples: one.tuples, oldest: one.oldest }
+            }));
+            let others = |tuples| Row { space, shape, field: None, tuples, oldest: None };
+            rows.extend(queue.others.map(others));
+        }
+    }
+    rows
+}
+
 fn queues(page: &mut String, spaces: &[Figures]) {
-    let each = |show: &mut dyn FnMut(&[(&str, &str)], Option<u64>, Option<Duration>)| {
-        for Figures { name: space, queues, .. } in spaces {
-            for queue in queues {
-                let shape = queue.shape.to_string();
-                let of_shape = [("space", space.as_str()), ("shape", shape.as_str())];
-                for field in &queue.fields {
-                    let labels = [&of_shape[..], &[("field", field.field.as_str())]].concat();
-                    show(&labels, Some(field.tuples), field.oldest);
-                }
-                show(&of_shape, queue.others, None);
+    let rows = rows(spaces);
+    let mut show = |(name, help), of: fn(&Row<'_>) -> Option<String>| {
+        head(page, (name, help, "gauge"));
+        for row in &rows {
+            let field = row.field.map(|field| ("field", field));
+            let labels = [("space", row.space), ("shape", &row.shape)];
+            let labels: Vec<_> = labels.into_iter().chain(field).collect();
+            if let Some(figure) = of(row) {
+                line(page, name, &labels, figure);
             }
         }
     };
-    let name = "tupelo_field_tuples";
-    head(page, (name, "Tuples in the space, by their shape and first field.", "gauge"));
-    each(&mut |labels, tuples, _| {
-        tuples.iter().for_each(|tuples| line(page, name, labels, tuples));
-    });
-    let name = "tupelo_field_oldest_seconds";
+    let help = "Tuples in the space, by their shape and first field.";
+    show(("tupelo_field_tuples", help), |row| Some(row.tuples.to_string()));
     let help = "For how long the oldest tuple with this first field has been there, at least.";
-    head(page, (name, help, "gauge"));
-    each(&mut |labels, _, oldest| {
-        oldest.iter().for_each(|oldest| line(page, name, labels, oldest.as_secs_f64()));
-    });
+    let seconds = |row: &Row<'_>| row.oldest.map(|oldest| oldest.as_secs_f64().to_string());
+    show(("tupelo_field_oldest_seconds", help), seconds);
 }
 
 const FIELD_FIGURES: [Figure<Meter>; 2] = [

@@ -92,16 +92,19 @@ pub(super) async fn answer(
 
 /// The methods of a path, as the header `Allow` has them; `None` if there is no such path.
 fn methods(parts: &[&str]) -> Option<&'static str> {
-    match parts {
-        ["livez" | "readyz" | "metrics" | "openapi.json"] | ["v1", "spaces"] => Some("GET"),
-        ["v1", "spaces", _] => Some("PUT, DELETE"),
-        ["v1", "spaces", _, "events" | "scan"] => Some("GET"),
-        ["v1", "spaces", _, "claim" | "begin"] => Some("POST"),
-        ["v1", "spaces", _, verb] => verb_of(verb).map(|_| "POST"),
-        ["v1", "claims", _, "done" | "fail" | "renew"] => Some("POST"),
-        ["v1", "transactions", _, step] => step_of(step).map(|_| "POST"),
-        _ => None,
-    }
+    let is_known = match parts {
+        ["livez" | "readyz" | "metrics" | "openapi.json"]
+        | ["v1", "spaces"]
+        | ["v1", "spaces", _, "events" | "scan"] => return Some("GET"),
+        ["v1", "spaces", _] => return Some("PUT, DELETE"),
+        ["v1", "spaces", _, "claim" | "begin"] | ["v1", "claims", _, "done" | "fail" | "renew"] => {
+            true
+        }
+        ["v1", "spaces", _, verb] => verb_of(verb).is_some(),
+        ["v1", "transactions", _, step] => step_of(step).is_some(),
+        _ => false,
+    };
+    is_known.then_some("POST")
 }
 
 /// Who asks: the holder of the token in the header `Authorization`.

@@ -58,7 +58,7 @@ fn a_claim_that_fails_is_back_and_one_more_attempt_k2() {
         ("done", json!({ "lease_s": 1 })),
         ("fail", json!({ "reason": 7 })),
         ("renew", json!({ "ttl_s": 0 })),
-        ("renew", json!({ "ttl_s": 86400.00000000001 })),
+        ("renew", json!({ "ttl_s": 86_400.000_000_000_01 })),
     ] {
         assert_eq!(end(&http, &again, how, &body).status, 400, "{how} {body}");
         // Of no claim at all it makes no sense either.
@@ -251,6 +251,21 @@ fn what_makes_no_sense_in_a_transaction_is_refused_and_it_goes_on() {
     assert_eq!(inside(&http, &path, "commit", &json!({ "now": 1 })).status, 400);
     let nobody = format!("/v1/transactions/{}", "0".repeat(32));
     assert_eq!(inside(&http, &nobody, "commit", &json!({})).refusal(410).0, "TUP-008");
+    // A claim is none.
+    http.verb("put", &json!({ "tuple": ["job", 1] }));
+    let held = claim(&http, &json!({}));
+    let as_transaction = format!("/v1/transactions/{}", held["claim"].as_str().unwrap());
+    assert_eq!(inside(&http, &as_transaction, "abort", &json!({})).status, 410);
+    assert_eq!(end(&http, &held, "done", &json!({})).json(), json!({ "done": 1 }));
+    inside(&http, &path, "put", &json!({ "tuple": ["job", 2] }));
+    assert_eq!(inside(&http, &path, "commit", &json!({})).json(), json!({ "committed": 1 }));
+    assert_eq!(http.verb("count", &json!({ "template": jobs() })), json!({ "count": 1 }));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_it_is_looked_for() {
+    let http = Http::new();
+    let nobody = format!("/v1/transactions/{}", "0".repeat(32));
     for (act, body) in
         [("commit", json!({ "now": 1 })), ("take", json!({})), ("put", json!({ "tuple": 7 }))]
     {
@@ -263,13 +278,4 @@ fn what_makes_no_sense_in_a_transaction_is_refused_and_it_goes_on() {
             assert!(told.contains("32 digits"), "{path}: {told}");
         }
     }
-    // A claim is none.
-    http.verb("put", &json!({ "tuple": ["job", 1] }));
-    let held = claim(&http, &json!({}));
-    let as_transaction = format!("/v1/transactions/{}", held["claim"].as_str().unwrap());
-    assert_eq!(inside(&http, &as_transaction, "abort", &json!({})).status, 410);
-    assert_eq!(end(&http, &held, "done", &json!({})).json(), json!({ "done": 1 }));
-    inside(&http, &path, "put", &json!({ "tuple": ["job", 2] }));
-    assert_eq!(inside(&http, &path, "commit", &json!({})).json(), json!({ "committed": 1 }));
-    assert_eq!(http.verb("count", &json!({ "template": jobs() })), json!({ "count": 1 }));
 }
