@@ -93,7 +93,9 @@ fn a_watch_with_a_name_goes_on_behind_what_it_has_printed_n1_c4() {
         run(&[&begin, words].concat())
     };
     let puts = |numbers: &[&str]| {
-        numbers.iter().for_each(|number| drop(run(&["put", &url, "job", number])));
+        for number in numbers {
+            run(&["put", &url, "job", number]);
+        }
     };
     let event = |number: i64, missed: i64| json!({"event": "put", "seq": number, "missed": missed, "tuple": ["job", number]});
     assert_eq!(watch(&["--timeout", "10ms"]).code, 3, "nothing yet");
