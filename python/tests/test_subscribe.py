@@ -61,7 +61,7 @@ def test_the_oldest_are_dropped_and_the_next_says_how_many_n2(space):
             "pid": os.getpid(),
             "waiting": 0,
             "buffer": 3,
-            "buffer_bytes": 65_536,
+            "buffer_bytes": 16_384,
             "events": 10,
             "dropped": 7,
         }

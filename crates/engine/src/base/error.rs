@@ -6,7 +6,7 @@ use tupelo_shm::Bytes;
 use tupelo_tuple::{Class, Shape};
 
 use crate::base::abortion::Abortion;
-use crate::base::layout::EXTENT_BYTES;
+use crate::base::layout::SMALL_SLAB_BYTES;
 
 /// Why an operation was refused. It had no effect, unless the variant says otherwise.
 ///
@@ -159,7 +159,7 @@ pub struct InPieces {
 impl Fullness {
     /// Whether most of the room is that of shapes with few tuples each.
     fn is_scattered(&self) -> bool {
-        self.shapes > 1 && 2 * u64::from(self.shapes) * EXTENT_BYTES as u64 > self.used_bytes
+        self.shapes > 1 && 2 * u64::from(self.shapes) * SMALL_SLAB_BYTES as u64 > self.used_bytes
     }
 
     /// Whether there is room, for those who waited for it: then nothing has to go for more.
@@ -188,6 +188,17 @@ pub enum Need {
         count: u32,
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
+    },
+    /// Memory for few blocks of one size. A small slab is enough ([`crate::store::slab`]).
+    SmallSlab {
+        /// The class of the blocks.
+        class: u32,
+        /// So many extents are missing, if there is none: neighbouring ones, or of the reserve.
+        count: u32,
+        /// How many extents the arena had, all told, when they were.
+        committed: u32,
+        /// Whether they are missing in the reserve.
+        is_reserve: bool,
     },
     /// Memory for more buckets of an index, which can do without.
     Table {
@@ -228,13 +239,17 @@ pub enum Need {
 }
 
 impl Need {
-    /// The same where a table can not do without, which is to lie among the first `end` extents.
+    /// The extents that a table or a small slab needs, which are to lie among the first `end`.
     pub(crate) fn of_memory(self, end: u32) -> Self {
         match self {
-            Self::Table { count, committed, is_reserve: true, .. } => {
-                Self::Reserve { count, committed }
+            Self::Table { count, committed, is_reserve, .. }
+            | Self::SmallSlab { count, committed, is_reserve, .. } => {
+                if is_reserve {
+                    Self::Reserve { count, committed }
+                } else {
+                    Self::Extents { count, end, committed }
+                }
             }
-            Self::Table { count, committed, .. } => Self::Extents { count, end, committed },
             other => other,
         }
     }
@@ -400,7 +415,7 @@ impl fmt::Display for Fullness {
                 "; each of {} shapes (combinations of kinds) takes {} or more: put fields that may be null into a list \
                  or a map",
                 self.shapes,
-                Bytes(EXTENT_BYTES as u64)
+                Bytes(SMALL_SLAB_BYTES as u64)
             )?;
         }
         if *hidden > 0 {

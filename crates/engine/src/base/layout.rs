@@ -27,6 +27,10 @@ pub(crate) const PAGE: usize = 4096;
 pub(crate) const EXTENT_BYTES: usize = 64 << 10;
 /// Granules of an extent.
 pub(crate) const EXTENT_GRANULES: u32 = (EXTENT_BYTES / GRANULE) as u32;
+/// Bytes of a small slab, the least memory of a shape with tuples ([`crate::store::slab`]).
+pub(crate) const SMALL_SLAB_BYTES: usize = 4 << 10;
+/// Granules of a small slab.
+pub(crate) const SMALL_GRANULES: u32 = (SMALL_SLAB_BYTES / GRANULE) as u32;
 /// Extents by which the arena grows: 2 MiB, half a millisecond of the kernel's time.
 pub(crate) const CHUNK_EXTENTS: u32 = 32;
 
@@ -92,8 +96,12 @@ pub(crate) mod head {
     pub(crate) const KEYS_SCOPE: u32 = scope(15);
     /// The right to drain the journal. Held while nothing else is, and nothing is stored under it.
     pub(crate) const DRAIN_SCOPE: u32 = scope(14);
+    /// The lock of the memory that wait nodes have outside of themselves, which is a partition without tuples.
+    /// Locked before the multi-shape waiters and the arena, and beside no other partition.
+    pub(crate) const NODE_MEMORY_SCOPE: u32 = scope(32);
+    const _: () = assert!(line(32) + super::PARTITION_BYTES <= BASE + BYTES);
     /// All locks but the partitions'.
-    pub(crate) const SCOPES: [u32; 9] = [
+    pub(crate) const SCOPES: [u32; 10] = [
         MULTI_SHAPE_SCOPE,
         REGISTRY_SCOPE,
         NODES_SCOPE,
@@ -103,6 +111,7 @@ pub(crate) mod head {
         JOURNAL_SCOPE,
         DRAIN_SCOPE,
         KEYS_SCOPE,
+        NODE_MEMORY_SCOPE,
     ];
     /// Words about the keys of requests.
     pub(crate) const KEYS: usize = line(16);
@@ -112,6 +121,8 @@ pub(crate) mod head {
     pub(crate) const SPACE: usize = line(8);
     /// Words about the time: the same.
     pub(crate) const TIME: usize = line(11);
+    /// The lists of extents that partitions share, a word per class of blocks: four lines.
+    pub(crate) const SHARED_EXTENTS: usize = line(17);
 }
 
 /// Sizes of the entries of the regions.

@@ -295,6 +295,7 @@ fn do_without(index: Index<'_>, scope: u32, need: Need) -> Result<(), Error> {
     let (count, committed, is_reserve) = match need {
         Need::Extents { count, committed, .. } => (count, committed, false),
         Need::Reserve { count, committed } => (count, committed, true),
+        Need::SmallSlab { count, committed, is_reserve, .. } => (count, committed, is_reserve),
         other => return Err(other.into()),
     };
     let (mask, keys) = (index.words.load(MASK), index.words.load(KEYS));

@@ -26,7 +26,7 @@ fn lock_everything(store: &Store) -> Result<Section<'_>, Error> {
     for shape in 0..registry::count(section.view()) {
         section.enter_also(partition::scope_of(shape))?;
     }
-    for scope in [head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
+    for scope in [head::NODE_MEMORY_SCOPE, head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
         section.enter_also(scope)?;
     }
     Ok(section)

@@ -17,7 +17,7 @@ use crate::recovery::full::WhenFull;
 use crate::recovery::{enter, sweep};
 use crate::store::extension::{self, Extension, HOLD_END_MS};
 use crate::store::partition::{self, LIVE, NEXT_SEQUENCE, Partition, TAKES};
-use crate::store::{self, DROPPED, Store, WHERE_ERRORS, arena, record, registry, space_line};
+use crate::store::{self, DROPPED, Store, WHERE_ERRORS, arena, record, registry, slab, space_line};
 use crate::time::list::{self, List};
 use crate::waiters::events::ring::Ring;
 use crate::waiters::{self, chain, nodes, timer_leader};
@@ -154,11 +154,12 @@ pub(crate) fn stat(store: &Store) -> Result<Stat, Error> {
     let committed = line.load(arena::COMMITTED);
     let bytes = |extents: u32| u64::from(extents) * EXTENT_BYTES as u64;
     let mut bytes_by_owner = std::collections::HashMap::<u32, u64>::new();
-    let mut extent = 0;
+    let mut extent = 0_u32;
     while extent < committed.min(store.layout.extents_all) {
-        let (owner, extents) = arena::owner(&view, &store.layout, extent).unwrap_or((0, 1));
-        *bytes_by_owner.entry(owner).or_default() += bytes(extents);
-        extent = extent.saturating_add(extents.max(1));
+        let extents = slab::owners(&view, &store.layout, extent, |owner, bytes| {
+            *bytes_by_owner.entry(owner).or_default() += bytes;
+        });
+        extent = extent.saturating_add(extents);
     }
     let mut transactions = Transactions::new();
     let shape = |number| {

@@ -9,16 +9,15 @@ use tupelo_tuple::{Template, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::base::error::Error;
-use crate::base::layout::{EXTENT_BYTES, NODE_BYTES, head};
 use crate::base::want::Want;
 use crate::operations::filtered::{self, has_condition};
 use crate::operations::wait::{self, Waiter};
-use crate::recovery::{provide, sweep};
+use crate::recovery::{node_memory, sweep};
 use crate::store::registry::{self, Kinds};
-use crate::store::{self, Store, arena};
-use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
+use crate::store::{self, Store};
+use crate::waiters::events::ring::{Ring, Waiting, scope_of};
 use crate::waiters::events::{EventKind, SubscribeTerms};
-use crate::waiters::{EVENT_KINDS, RING, WaitNode, node, timer_leader};
+use crate::waiters::{EVENT_KINDS, node, timer_leader};
 
 /// Most events that may wait for a subscriber (rule B2).
 pub const EVENTS_MAX: usize = 1 << 20;
@@ -26,6 +25,8 @@ pub const EVENTS_MAX: usize = 1 << 20;
 pub const EVENT_BYTES_MAX: usize = 1 << 30;
 /// Room for an event, in bytes, if nothing else is said: what nearly all tuples are well below.
 const EVENT_BYTES_USUAL: usize = 256;
+/// Bytes of the smallest ring. Few events have room for a tuple that is larger than most.
+const BYTES_MIN: usize = 16 << 10;
 
 /// Somebody who is told what happens to the tuples that match a template. Dropped, it ends.
 #[derive(Debug)]
@@ -118,22 +119,9 @@ pub(crate) fn subscribe(
     let filter = if has_condition(template) { Filter::new(template)? } else { None };
     let waiter = wait::waiter_with(engine, &fields, (Want::Events, None), |number| {
         node(&engine.memory.view(), number).init(EVENT_KINDS, terms.kinds);
-        provide::retry(engine, || add_ring(engine, number, events_max, bytes))
+        node_memory::add_ring(engine, number, events_max, bytes)
     })?;
     Ok(Subscription { waiter, filter: filter.map(Box::new), refused: AtomicU64::new(0) })
-}
-
-/// Gets a ring for a wait node that is not in the wait queue yet.
-fn add_ring(store: &Store, number: u32, events_max: u32, bytes: usize) -> Result<(), Error> {
-    let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
-    let first = arena::take(&mut section, &store.layout, count)?;
-    arena::mark_run(&section, &store.layout, first, count, head::NODES_SCOPE);
-    let granule = store.layout.extent_granule(first);
-    ring::fill(section.view(), granule, count as usize * EXTENT_BYTES, events_max);
-    let node: WaitNode<'_> = node(section.view(), number);
-    section.set::<NODE_BYTES>(node, RING, granule);
-    Ok(section.commit()?)
 }
 
 /// How many events may wait, and in how many bytes.
@@ -147,7 +135,7 @@ fn room_for(terms: &SubscribeTerms) -> Result<(u32, usize), Error> {
         let what = "bytes in a buffer of events";
         return Err(Error::LimitExceeded { what, limit: EVENT_BYTES_MAX });
     }
-    Ok((u32::try_from(events_max.max(1)).unwrap_or(u32::MAX), bytes.max(EXTENT_BYTES)))
+    Ok((u32::try_from(events_max.max(1)).unwrap_or(u32::MAX), bytes.max(BYTES_MIN)))
 }
 
 impl Subscription {

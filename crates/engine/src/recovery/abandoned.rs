@@ -70,7 +70,8 @@ fn may_leave(store: &Store, Place { number, .. }: Place) -> bool {
     let Ok(shape) = held::shape_of_held(store, || node(&view, number).load(RECORD)) else {
         return false;
     };
-    are_free(store, &[own, shape.map_or(0, partition::scope_of), head::NODES_SCOPE])
+    let shape = shape.map_or(0, partition::scope_of);
+    are_free(store, &[own, shape, head::NODES_SCOPE, head::NODE_MEMORY_SCOPE])
 }
 
 /// As [`may_leave`].
@@ -133,7 +134,8 @@ mod tests {
         let own = node(&engine.memory.view(), place.number).load(SCOPE);
         assert_eq!(own, partition::scope_of(0), "in the line of its shape");
         assert!(may_leave(&engine, place));
-        for scope in [own, head::NODES_SCOPE, head::MULTI_SHAPE_SCOPE, head::ARENA_SCOPE] {
+        let all = [head::NODES_SCOPE, head::NODE_MEMORY_SCOPE, head::MULTI_SHAPE_SCOPE];
+        for scope in all.into_iter().chain([own, head::ARENA_SCOPE]) {
             let inside = Section::enter(&engine.memory, scope).unwrap();
             let looks =
                 || std::thread::scope(|scope| scope.spawn(|| may_leave(&engine, place)).join());

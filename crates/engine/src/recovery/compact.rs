@@ -1,8 +1,8 @@
-//! Emptying extents of which few blocks are in use, where a space has no extent left (rule B1). Small tuples that are left
+//! Emptying slabs of which few blocks are in use, where a space has no extent left (rule B1). Small tuples that are left
 //! of many would keep most of the memory otherwise.
 //!
-//! Each step locks one partition, and moves some records from the emptiest extent of a size to the fullest others of
-//! that size ([`crate::index::moving`]). What can not be moved keeps its extent: what is held, has a lease, or was read
+//! Each step locks one partition, and moves some records from the emptiest slab of a size to the fullest others of
+//! that size ([`crate::index::moving`]). What can not be moved keeps its slab: what is held, has a lease, or was read
 //! by an open transaction.
 //!
 //! Not in a space that drops its oldest tuples, which makes room that way: there each put would look for what can be moved.
@@ -13,23 +13,22 @@ use crate::base::error::Error;
 use crate::index::moving;
 use crate::recovery::provide::{self, Gathering};
 use crate::store::arena::{self, LIVE};
-use crate::store::blocks::{self, SIZES_COUNT};
-use crate::store::fullness;
 use crate::store::partition::{self, Partition};
 use crate::store::record::STATE;
-use crate::store::{Store, record, registry, sparse, step};
+use crate::store::sizes::SIZES_COUNT;
+use crate::store::{Store, blocks, fullness, record, registry, slab, sparse, step};
 use crate::time::bounded_lock;
 
 /// Records that are moved while a partition is locked: some 30 us.
 const MOVES_MAX: usize = 64;
 /// How often a call locks a partition to move some.
 const STEPS_MAX: u32 = 1024;
-/// Extents with something that can not be moved after which a call leaves those of a size alone.
+/// Slabs with something that can not be moved after which a call leaves those of a size alone.
 const PASSED_MAX: usize = 32;
 
 /// What came of a step.
 enum Step {
-    /// Some were moved, or an extent was found that keeps its blocks.
+    /// Some were moved, or a slab was found that keeps its blocks.
     Done,
     /// There is nothing to move.
     Nothing,
@@ -67,11 +66,11 @@ pub(crate) fn compact(
     Ok(is_enough())
 }
 
-/// Whether several extents for blocks of `class` have room: by a look without the lock.
+/// Whether several slabs for blocks of `class` have room: by a look without the lock.
 fn has_several(store: &Store, shape: u32, class: usize) -> bool {
     let view = store.memory.view();
-    let first = Partition::of_shape(&view, shape).page().load(blocks::list_of(class));
-    first != 0 && arena::entry(&view, &store.layout, first - 1).load(arena::NEXT) != 0
+    let first = blocks::list_of(Partition::of_shape(&view, shape), class).load();
+    first != 0 && slab::entry(&view, &store.layout, first - 1).load(arena::NEXT) != 0
 }
 
 fn move_some(
@@ -95,36 +94,37 @@ fn move_some(
         section.finish()?;
         return Ok(Step::Nothing);
     };
-    let victim = arena::entry(section.view(), layout, sparse.index);
-    let in_use: Vec<u32> = sparse::blocks_of(section.view(), layout, class, sparse.index)
+    let victim = slab::entry(section.view(), layout, sparse.number);
+    let in_use: Vec<u32> = slab::blocks(section.view(), layout, sparse.number, class)
         .filter(|block| blocks::start(section.view(), *block).load(STATE) != record::FREE)
         .collect();
     let is_movable = |block: &u32| moving::is_movable(section.view(), partition, *block);
     let live = victim.load(LIVE) as usize;
     // What belongs to a tuple, or to none, begins as a free block does, and counts as in use.
     if in_use.len() != live || !in_use.iter().all(is_movable) {
-        passed.push(sparse.index);
+        passed.push(sparse.number);
         section.finish()?;
         return Ok(Step::Done);
     }
-    let mut others = sparse.others.into_iter().peekable();
+    let list = blocks::list_of(partition, class);
+    let (mut others, mut moved) = (sparse.others.into_iter().peekable(), 0);
     for from in in_use.into_iter().take(MOVES_MAX) {
         step::commit_if_full(&mut section)?;
-        let has_room =
-            |number: u32| blocks::has_room(arena::entry(section.view(), layout, number - 1), class);
+        let entry = |number| slab::entry(section.view(), layout, number);
+        let has_room = |number| slab::has_room(entry(number), number, class);
         while others.peek().is_some_and(|number| !has_room(*number)) {
             others.next();
         }
         let Some(number) = others.peek() else { break };
-        let to = blocks::allocate_from(&mut section, layout, partition, class, *number);
+        let to = blocks::allocate_from(&mut section, layout, *number, class, list);
         moving::move_record(&mut section, partition, from, to);
         let first = blocks::start(section.view(), from);
         section.note_freed(from);
-        let place = (sparse.index, class);
-        blocks::free_in_extent(&mut section, layout, partition, (from, first), place)?;
+        blocks::free_in_slab(&mut section, layout, partition, from, first, class)?;
+        moved += 1;
     }
-    if victim.load(LIVE) == 0 && !arena::is_free(section.view(), layout, sparse.index) {
-        // It was the only one left of its list, and so was kept.
+    if moved == live {
+        // It may be the only one left of its list, and so be kept.
         blocks::free_empty(&mut section, layout, partition)?;
     }
     section.finish()?;

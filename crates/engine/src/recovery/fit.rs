@@ -10,12 +10,13 @@
 use tupelo_shm::{GRANULE, View};
 
 use crate::base::error::Error;
-use crate::base::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout, head};
+use crate::base::layout::{EXTENT_BYTES, Layout, head};
 use crate::recovery::sweep;
-use crate::store::arena::{self, BLOCKS, BUMP, COMMITTED, Entry, KIND, LIVE, OWNER, RUN};
-use crate::store::blocks::{self, EXTENSION_CLASS, SIZES_COUNT};
+use crate::store::arena::{self, BLOCKS, COMMITTED, Entry, KIND, LIVE, OWNER, RUN};
+use crate::store::blocks::EXTENSION_CLASS;
 use crate::store::record::{self, READ_MARK, SHAPE, STATE};
-use crate::store::{Store, fullness};
+use crate::store::sizes::SIZES_COUNT;
+use crate::store::{Store, fullness, slab};
 
 /// Whether a tuple of so many bytes would find room once all is dropped that may be, where the system has so many left,
 /// if it said so. Yes in a space that drops nothing, and for a tuple that one extent is enough for.
@@ -63,26 +64,30 @@ fn look_at(view: &View<'_>, layout: &Layout, index: u32) -> (u32, bool) {
     let first = layout.extent_granule(index);
     match entry.load(KIND) & 0xff {
         RUN => {
-            // Logs and buffers are no partition's.
-            let is_other = [head::ARENA_SCOPE, head::NODES_SCOPE].contains(&entry.load(OWNER));
+            // Logs, and the buffers of subscriptions.
+            let is_other =
+                [head::ARENA_SCOPE, head::NODE_MEMORY_SCOPE].contains(&entry.load(OWNER));
             (entry.load(LIVE).max(1), is_other || block_stays(view, first))
         }
-        BLOCKS => (1, any_block_stays(view, entry, first)),
+        BLOCKS => {
+            let class = (entry.load(KIND) >> 8) as usize;
+            let mut slabs = slab::all_in(layout, index, entry);
+            (1, slabs.any(|number| any_block_stays(view, layout, number, class)))
+        }
         // Somebody is at it.
         _ => (1, false),
     }
 }
 
-/// Whether one of the blocks stays that the extent with this entry, which begins at granule `first`, is cut into.
-fn any_block_stays(view: &View<'_>, entry: Entry<'_>, first: u32) -> bool {
-    let class = (entry.load(KIND) >> 8) as usize;
+/// Whether one of the blocks of `class` stays that the slab is cut into.
+fn any_block_stays(view: &View<'_>, layout: &Layout, number: u32, class: usize) -> bool {
     if class >= SIZES_COUNT {
         // Of what serves those who take, an extension may go with its tuple. All else stays.
-        return class != EXTENSION_CLASS && entry.load(LIVE) > 0;
+        let is_used = |entry: Entry<'_>| entry.load(LIVE) > 0;
+        return class != EXTENSION_CLASS
+            && slab::entry_seen(view, layout, number).is_some_and(is_used);
     }
-    let size = blocks::class_granules(class);
-    let used = entry.load(BUMP).min(EXTENT_GRANULES / size);
-    (0..used).any(|number| block_stays(view, first + number * size))
+    slab::blocks(view, layout, number, class).any(|block| block_stays(view, block))
 }
 
 /// Whether the block at `granule` stays: a tuple that may not be dropped, or part of an index. What goes with a tuple, or was

@@ -1,18 +1,49 @@
 //! What the wait node of a waiter has outside of itself: a long template, the ring of a subscription; and the wait node itself.
+//!
+//! Both are blocks of a partition that has no tuples, with a lock of its own. Extents of their own would be more than most
+//! of them need.
 
 use tupelo_shm::{GRANULE, Section};
 use tupelo_tuple::{TemplateRef, encode_template_refs};
 
 use crate::base::error::Error;
-use crate::base::layout::{EXTENT_BYTES, NODE_BYTES, head};
+use crate::base::layout::{NODE_BYTES, head};
 use crate::recovery::{abandoned, provide};
-use crate::store::{Store, arena};
-use crate::waiters::events::ring::Ring;
+use crate::store::partition::Partition;
+use crate::store::{Store, blocks, record, sizes};
+use crate::waiters::events::ring::{self, Ring};
 use crate::waiters::nodes::{cached_node, claim_free_node};
-use crate::waiters::stored::{self, ACTUALS, ENCODED, ENCODED_APART, EXTENT_LEN, store_actuals};
+use crate::waiters::stored::{self, ACTUALS, ENCODED, ENCODED_APART, store_actuals};
 use crate::waiters::{
     FORM, RING, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode, grants, node,
 };
+
+/// Granules of a block before what is kept in it: the first has the words of the allocator.
+const HEADER_GRANULES: u32 = 1;
+
+/// Locks the partition that these blocks belong to.
+fn enter(store: &Store) -> Result<(Section<'_>, Partition<'_>), Error> {
+    let section = Section::enter(&store.memory, head::NODE_MEMORY_SCOPE)?;
+    let partition = Partition::of_scope(section.view(), head::NODE_MEMORY_SCOPE);
+    Ok((section, partition))
+}
+
+/// Marks a block, just allocated, as one of these. Returns the granule behind its header.
+fn inside(section: &mut Section<'_>, block: u32) -> u32 {
+    let first = blocks::start(section.view(), block);
+    section.set(first, record::STATE, record::NODE_MEMORY);
+    block + HEADER_GRANULES
+}
+
+/// Frees the block that has `granule` behind its header.
+fn free<'m>(
+    store: &Store,
+    section: &mut Section<'m>,
+    partition: Partition<'m>,
+    granule: u32,
+) -> Result<(), Error> {
+    blocks::free(section, &store.layout, partition, granule.wrapping_sub(HEADER_GRANULES))
+}
 
 /// Stores a template in a wait node that only this caller knows.
 ///
@@ -41,13 +72,12 @@ pub(crate) fn store_template(
     provide::retry(store, || store_apart(store, node, &encoded))
 }
 
-pub(crate) fn store_apart(store: &Store, node: WaitNode<'_>, encoded: &[u8]) -> Result<(), Error> {
-    let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-    let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+fn store_apart(store: &Store, node: WaitNode<'_>, encoded: &[u8]) -> Result<(), Error> {
+    let (mut section, partition) = enter(store)?;
     let node = section.view().span(section.view().offset_of(node));
-    let first = arena::take_beyond(&mut section, &store.layout, count)?;
-    arena::mark_run(&section, &store.layout, first, count, head::NODES_SCOPE);
-    let granule = store.layout.extent_granule(first);
+    let bytes = HEADER_GRANULES as usize * GRANULE + encoded.len();
+    let block = blocks::allocate_beyond(&mut section, &store.layout, partition, bytes)?;
+    let granule = inside(&mut section, block);
     section.view().copy_in(granule as usize * GRANULE, encoded);
     section.set::<NODE_BYTES>(node, TEMPLATE, granule);
     section.set(node, FORM, ENCODED_APART);
@@ -61,17 +91,39 @@ pub(crate) fn drop_template(store: &Store, node: WaitNode<'_>) -> Result<(), Err
         return Ok(());
     }
     provide::retry(store, || {
-        let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+        let (mut section, partition) = enter(store)?;
         let node = section.view().span::<NODE_BYTES>(section.view().offset_of(node));
-        let count = node.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
-        let first = store.layout.extent_of(node.load(TEMPLATE));
+        let granule = node.load(TEMPLATE);
         section.set(node, FORM, ACTUALS);
         section.set(node, TEMPLATE_BYTES, 0);
-        arena::give_back(&mut section, &store.layout, first, count)?;
+        free(store, &mut section, partition, granule)?;
         section.commit()?;
         Ok(())
     })?;
     grants::grant_to_first(store)
+}
+
+/// Gets a ring of so many bytes, or some more, for a wait node that is not in the wait queue yet.
+///
+/// # Errors
+///
+/// [`Error::SpaceFull`] if there is no room.
+pub(crate) fn add_ring(
+    store: &Store,
+    number: u32,
+    events_max: u32,
+    bytes: usize,
+) -> Result<(), Error> {
+    let bytes = sizes::whole_bytes(bytes);
+    provide::retry(store, || {
+        let (mut section, partition) = enter(store)?;
+        let block = blocks::allocate(&mut section, &store.layout, partition, bytes)?;
+        let granule = inside(&mut section, block);
+        ring::fill(section.view(), granule, bytes, events_max);
+        let node: WaitNode<'_> = node(section.view(), number);
+        section.set::<NODE_BYTES>(node, RING, granule);
+        Ok(section.commit()?)
+    })
 }
 
 /// Frees the ring of a wait node that is in the wait queue no more, if it has one.
@@ -81,12 +133,11 @@ pub(crate) fn drop_ring(store: &Store, number: u32) -> Result<(), Error> {
         return Ok(());
     }
     provide::retry(store, || {
-        let mut section = Section::enter(&store.memory, head::ARENA_SCOPE)?;
+        let (mut section, partition) = enter(store)?;
         let node: WaitNode<'_> = node(section.view(), number);
-        let first = store.layout.extent_of(node.load(RING));
-        let count = arena::entry(section.view(), &store.layout, first).load(arena::LIVE);
+        let granule = node.load(RING);
         section.set::<NODE_BYTES>(node, RING, 0);
-        arena::give_back(&mut section, &store.layout, first, count)?;
+        free(store, &mut section, partition, granule)?;
         Ok(section.commit()?)
     })?;
     grants::grant_to_first(store)

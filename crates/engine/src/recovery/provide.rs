@@ -8,7 +8,7 @@ use crate::index::learn;
 use crate::journal::drain;
 use crate::recovery::{compact, sweep};
 use crate::store::partition::{self, Partition};
-use crate::store::{Store, arena, blocks, registry};
+use crate::store::{Store, arena, blocks, registry, slab};
 use crate::time::bounded_lock;
 use crate::waiters::events::publish;
 use crate::waiters::timer_leader;
@@ -88,6 +88,15 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
                 done => done,
             }
         }
+        Need::SmallSlab { class, .. } => {
+            let class = class as usize;
+            let memory = need.of_memory(slab::end(&store.layout, class));
+            match provide_late(store, memory, gathering) {
+                // What was gathered may be of no extent, and enough.
+                Err(Error::SpaceFull(_)) if slab::has_small(&store.memory.view(), class) => Ok(()),
+                done => done,
+            }
+        }
         Need::Table { scope, mask, keys, .. } => {
             let memory = need.of_memory(store.layout.extents_max);
             match provide_late(store, memory, Gathering::PassesOver) {
@@ -141,9 +150,9 @@ fn gather_all(store: &Store, gathering: Gathering) -> Result<bool, Error> {
     }
     // Who is stopped may be in many of them: it is waited for once.
     let mut has_waited = false;
-    for shape in 0..registry::count(&view) {
+    let shapes = (0..registry::count(&view)).map(partition::scope_of);
+    for scope in shapes.chain([head::NODE_MEMORY_SCOPE]) {
         retry_by(store, gathering, || {
-            let scope = partition::scope_of(shape);
             let entered = match gathering {
                 Gathering::Waits => Some(Section::enter(&store.memory, scope)?),
                 Gathering::PassesOver if has_waited => bounded_lock::enter_if_free(store, scope)?,
@@ -153,7 +162,7 @@ fn gather_all(store: &Store, gathering: Gathering) -> Result<bool, Error> {
                 has_waited = true;
                 return Ok(());
             };
-            let partition = Partition::of_shape(section.view(), shape);
+            let partition = Partition::of_scope(section.view(), scope);
             blocks::free_empty(&mut section, &store.layout, partition)?;
             section.commit()?;
             Ok(())

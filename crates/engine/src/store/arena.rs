@@ -21,19 +21,20 @@ pub(crate) const FREE: usize = 4;
 /// No word of the set below this one has a free extent.
 pub(crate) const HINT: usize = 8;
 
-/// The entry of an extent. What it says counts while the extent is owned.
+/// The entry of an extent, or of a slab that is no whole one ([`crate::store::slab`]). What it says counts while that is
+/// owned.
 pub(crate) type Entry<'m> = Span<'m, EXTENT_ENTRY_BYTES>;
 /// What the extent is used for: [`BLOCKS`] or [`RUN`]; size class in the second byte.
 pub(crate) const KIND: usize = 0;
-/// Scope of the partition that owns it.
+/// Scope of the partition that owns it; the arena's own, if partitions share it, or if it has a log.
 pub(crate) const OWNER: usize = 4;
-/// Blocks in use; or, for the first extent of a run, how many extents it has.
+/// Blocks in use; for a shared extent, which slabs are in use, a bit each; for the first one of a run, how many extents it has.
 pub(crate) const LIVE: usize = 8;
 /// First free block.
 pub(crate) const FREE_LIST: usize = 12;
 /// Blocks that were ever used.
 pub(crate) const BUMP: usize = 16;
-/// Neighbours in the partition's list of extents with room: number + 1, 0 at the ends.
+/// Neighbours in the list of slabs, or of shared extents, with room: number + 1, 0 at the ends.
 pub(crate) const PREVIOUS: usize = 20;
 pub(crate) const NEXT: usize = 24;
 
@@ -60,7 +61,7 @@ pub(crate) fn entry<'m>(view: &View<'m>, layout: &Layout, index: u32) -> Entry<'
 
 /// Locks the arena for the rest of the section, unless it holds it already. Returns the scope that
 /// `set` was directed to before.
-fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
+pub(crate) fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
     if section.holds(head::ARENA_SCOPE) {
         return Ok(section.focus(head::ARENA_SCOPE));
     }
@@ -77,34 +78,12 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
 /// gives no more memory can be emptied, too: by claims, queues and transactions. As many as are in use, up to this.
 const RESERVE_EXTENTS: u32 = CHUNK_EXTENTS / 4;
 
-/// Takes `count` neighbouring extents. Returns the first.
+/// Takes `count` neighbouring extents of the first `end`. Returns the first of them.
 ///
 /// # Errors
 ///
 /// [`Need::Extents`] if there are none, [`Need::Reserve`] if too few would be left. The caller drops the section, grows
 /// the arena and begins the operation again. So no thread waits for a lock while the kernel finds pages.
-pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Result<u32, Error> {
-    take_below(layout.extents_max, section, layout, count)
-}
-
-/// As [`take`], also from those beyond the limit of the space: for what serves callers who make room.
-///
-/// # Errors
-///
-/// As [`take`].
-pub(crate) fn take_beyond(
-    section: &mut Section<'_>,
-    layout: &Layout,
-    count: u32,
-) -> Result<u32, Error> {
-    take_below(layout.extents_all, section, layout, count)
-}
-
-/// As [`take`], of the first `end` extents.
-///
-/// # Errors
-///
-/// As [`take`].
 pub(crate) fn take_below(
     end: u32,
     section: &mut Section<'_>,
@@ -126,6 +105,19 @@ pub(crate) fn take_below(
     mark(section, layout, first, count, false)?;
     section.focus(before);
     Ok(first)
+}
+
+/// Takes `count` neighbouring extents, also beyond the limit of the space: for what serves callers who make room.
+///
+/// # Errors
+///
+/// As [`take_below`].
+pub(crate) fn take_beyond(
+    section: &mut Section<'_>,
+    layout: &Layout,
+    count: u32,
+) -> Result<u32, Error> {
+    take_below(layout.extents_all, section, layout, count)
 }
 
 /// Notes that `count` extents from `first`, just taken, are one block of `owner`'s.
@@ -359,20 +351,6 @@ fn commit_extents(store: &Store, first: u32, count: u32) -> Result<u32, Error> {
 /// Whether extent `index` is committed and free.
 pub(crate) fn is_free(view: &View<'_>, layout: &Layout, index: u32) -> bool {
     free_word(view, layout, index / 32) >> (index % 32) & 1 == 1
-}
-
-/// The scope that owns extent `index` and the extents of the block or run that begins there; `None` for a
-/// free one, and inside of a run.
-pub(crate) fn owner(view: &View<'_>, layout: &Layout, index: u32) -> Option<(u32, u32)> {
-    if is_free(view, layout, index) {
-        return None;
-    }
-    let entry = entry(view, layout, index);
-    match entry.load(KIND) & 0xff {
-        BLOCKS => Some((entry.load(OWNER), 1)),
-        RUN => Some((entry.load(OWNER), entry.load(LIVE))),
-        _ => None,
-    }
 }
 
 /// How many free extents end the committed part.

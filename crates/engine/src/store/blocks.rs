@@ -1,25 +1,25 @@
-//! Blocks: what records and index tables are made of, cut from the extents that a partition owns.
+//! Blocks: what records and index tables are made of, cut from the slabs of a partition ([`crate::store::slab`]).
 //!
 //! Sizes come in classes, so freed blocks are reused as they are: steady traffic touches no new memory.
 //! Allocation and release happen inside the section that needs them and are two or three logged words.
-//! A partition lists, per class, the extents that have room; an extent that becomes empty goes back to the
-//! arena unless it is the only one of its list. What is larger than half an extent gets whole extents.
+//! A partition lists, per class, the slabs that have room; a slab that becomes empty goes back unless it is the only
+//! one of its list. What is larger than half an extent gets whole extents.
 //!
 //! Each size exists twice. Blocks for tuples are within the limit of the space. Blocks that serve takers (claims,
-//! transactions, waits) are in extents of their own, which may lie *beyond* the limit: otherwise takers could never
+//! transactions, waits) are in slabs of their own, which may lie *beyond* the limit: otherwise takers could never
 //! empty a full space. Such blocks are only as many as the claims, transactions and waits use, so they need no limit.
 //!
 //! In front of that stands, for the smallest tuples, one *spare* block per class: the last one that was
-//! freed, for the next put. Its extent counts it as in use, so it comes and goes by one logged word.
+//! freed, for the next put. Its slab counts it as in use, so it comes and goes by one logged word.
 //!
 //! The first granule of every block keeps two words for this file: the state (0 = free, see
 //! [`crate::store::record`]) and the link of the free list. The link is used for nothing else while the block
 //! is in use, so undoing an allocation finds the free list intact.
 
-use tupelo_shm::{GRANULE, Section, Span, Store, View};
+use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 
 use crate::base::error::Error;
-use crate::base::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout};
+use crate::base::layout::{EXTENT_BYTES, Layout};
 use crate::store::arena::{
     self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN,
 };
@@ -27,58 +27,10 @@ use crate::store::extension::EXTENSION_BYTES;
 use crate::store::partition::{
     PARTIAL, PARTIAL_BEYOND, Partition, SPARE_BEYOND, SPARES, SPARES_COUNT,
 };
-use crate::store::{record, step};
-
-/// Sizes of blocks, in granules. The largest are as many as an extent can be cut into 8, 6, 5, 4, 3 and 2 of. A tuple
-/// with an array of 16 KiB is one of three.
-const SIZES: [u16; 28] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 170, 204,
-    256, 341, 512,
-];
-pub(crate) const SIZES_COUNT: usize = SIZES.len();
-/// How many lists of extents a partition has: those of tuples, and then those that may lie beyond the limit.
-pub(crate) const CLASSES_COUNT: usize = 2 * SIZES_COUNT;
-/// Sizes of the classes, in granules.
-const CLASSES: [u16; CLASSES_COUNT] = {
-    let mut classes = [0; CLASSES_COUNT];
-    let mut class = 0;
-    while class < CLASSES_COUNT {
-        classes[class] = SIZES[class % SIZES_COUNT];
-        class += 1;
-    }
-    classes
+use crate::store::sizes::{
+    BLOCK_BYTES_MAX, CLASSES, CLASSES_COUNT, SIZES_COUNT, class_for, class_granules,
 };
-
-/// Largest block that is cut from an extent; beyond it, whole extents.
-pub(crate) const BLOCK_BYTES_MAX: usize = SIZES[SIZES_COUNT - 1] as usize * GRANULE;
-
-/// The class of tuples for blocks of this many granules, by table up to 16.
-#[inline]
-fn class_for(granules: usize) -> usize {
-    const SMALL: [usize; 17] = {
-        let mut table = [0; 17];
-        let (mut granules, mut class) = (1, 0);
-        while granules <= 16 {
-            while (CLASSES[class] as usize) < granules {
-                class += 1;
-            }
-            table[granules] = class;
-            granules += 1;
-        }
-        table
-    };
-    if granules <= 16 {
-        SMALL[granules]
-    } else {
-        SIZES.partition_point(|size| (*size as usize) < granules)
-    }
-}
-
-/// The granules of a block of class `class`.
-#[inline]
-pub(crate) fn class_granules(class: usize) -> u32 {
-    u32::from(CLASSES[class.min(CLASSES_COUNT - 1)])
-}
+use crate::store::{record, slab, step};
 
 /// The class of the first spare: two granules, the smallest record.
 const SPARES_CLASS: usize = 1;
@@ -99,14 +51,14 @@ fn spare(class: usize) -> Option<usize> {
     }
 }
 
-/// The word of the partition with the list of extents for blocks of `class` that have room.
+/// The word of the partition with the list of slabs for blocks of `class` that have room: slab number + 1.
 #[inline(always)]
-pub(crate) fn list_of(class: usize) -> usize {
-    if class < SIZES_COUNT {
+pub(crate) fn list_of(partition: Partition<'_>, class: usize) -> Word<'_> {
+    partition.page().place(if class < SIZES_COUNT {
         PARTIAL + 4 * class
     } else {
         PARTIAL_BEYOND + 4 * (class - SIZES_COUNT)
-    }
+    })
 }
 
 /// The spare blocks of a partition: the word that holds it, its class, the block.
@@ -146,30 +98,12 @@ pub(crate) fn allocate_small<'m>(
     let class = SPARES_CLASS + number;
     let mut block = spare.load();
     if block == 0 {
-        block = allocate_in_extent(section, layout, partition, class)?;
+        block = allocate_in_slab(section, layout, partition, class)?;
     } else {
         section.note_allocated(block, class_granules(class));
     }
     // Where there was none, that stays so.
     Ok((block, (spare, 0)))
-}
-
-/// How many blocks of class `class` an extent holds.
-#[inline]
-pub(crate) fn capacity(class: usize) -> u32 {
-    /// Granules of an extent, as classes are counted.
-    const EXTENT_LEN: u16 = 1024;
-    const _: () = assert!(EXTENT_LEN as u32 == EXTENT_GRANULES);
-    const CAPACITIES: [u16; CLASSES_COUNT] = {
-        let mut capacities = [0; CLASSES_COUNT];
-        let mut class = 0;
-        while class < CLASSES_COUNT {
-            capacities[class] = EXTENT_LEN / CLASSES[class];
-            class += 1;
-        }
-        capacities
-    };
-    u32::from(CAPACITIES[class.min(CLASSES_COUNT - 1)])
 }
 
 /// The first granule of a block, whatever it is: the words that are this file's.
@@ -178,19 +112,17 @@ pub(crate) fn start<'m>(view: &View<'m>, block: u32) -> Span<'m, GRANULE> {
     view.at(block)
 }
 
-/// Words that allocating a block changes: the extent's list and count, its way out of the partition's list; or
-/// the arena's set and the partition's list, for a new extent.
-pub(crate) const ALLOCATE_WORDS: usize = 4 + arena::MARK_WORDS + 1;
-/// Words that freeing a block changes: the block and its extent, the extent's way into the partition's list or
-/// out of it, the arena's set.
-pub(crate) const FREE_WORDS: usize = 3 + 4 + 2 + arena::MARK_WORDS;
+/// Words that allocating a block changes: a new slab; the slab's list and count, its way out of the partition's list.
+pub(crate) const ALLOCATE_WORDS: usize = slab::ADD_WORDS + 2 + slab::UNLIST_WORDS;
+/// Words that freeing a block changes: the block and its slab, the slab's way into the partition's list, and back.
+pub(crate) const FREE_WORDS: usize = 3 + slab::LIST_WORDS + slab::GIVE_BACK_WORDS;
 
 /// Allocates a block of at least `bytes` bytes. Its contents are whatever it held before; its state word
 /// is 0, and it is reachable by nobody.
 ///
 /// # Errors
 ///
-/// [`crate::base::error::Need::Extents`] if the arena must grow first, [`crate::base::error::Need::Reserve`] if it must for those who take.
+/// [`crate::base::error::Need`] of memory if the arena must grow first.
 #[inline(always)]
 pub(crate) fn allocate<'m>(
     section: &mut Section<'m>,
@@ -198,10 +130,7 @@ pub(crate) fn allocate<'m>(
     partition: Partition<'m>,
     bytes: usize,
 ) -> Result<u32, Error> {
-    if bytes > BLOCK_BYTES_MAX {
-        return allocate_run(section, partition, bytes, (layout, layout.extents_max));
-    }
-    allocate_of(section, layout, partition, class_for(bytes.div_ceil(GRANULE)))
+    allocate_from_class(section, layout, partition, bytes, 0)
 }
 
 /// As [`allocate`], perhaps beyond the limit of the space, for what serves a caller.
@@ -216,10 +145,22 @@ pub(crate) fn allocate_beyond<'m>(
     partition: Partition<'m>,
     bytes: usize,
 ) -> Result<u32, Error> {
+    allocate_from_class(section, layout, partition, bytes, SIZES_COUNT)
+}
+
+/// Allocates a block of one of the classes that begin with `first_class`, or extents that lie where theirs do.
+#[inline(always)]
+fn allocate_from_class<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    partition: Partition<'m>,
+    bytes: usize,
+    first_class: usize,
+) -> Result<u32, Error> {
     if bytes > BLOCK_BYTES_MAX {
-        return allocate_run(section, partition, bytes, (layout, layout.extents_all));
+        return allocate_run(section, layout, partition, bytes, slab::end(layout, first_class));
     }
-    let class = SIZES_COUNT + class_for(bytes.div_ceil(GRANULE));
+    let class = first_class + class_for(bytes.div_ceil(GRANULE));
     allocate_of(section, layout, partition, class)
 }
 
@@ -249,34 +190,35 @@ fn allocate_of<'m>(
             return Ok(block);
         }
     }
-    allocate_in_extent(section, layout, partition, class)
+    allocate_in_slab(section, layout, partition, class)
 }
 
-/// Allocates a block of `class` from the first extent that has room, or from a new one.
+/// Allocates a block of `class` from the first slab that has room, or from a new one.
 #[inline(never)]
-fn allocate_in_extent<'m>(
+fn allocate_in_slab<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     partition: Partition<'m>,
     class: usize,
 ) -> Result<u32, Error> {
-    let mut number = partition.page().load(list_of(class));
-    if number == 0 {
-        number = add_extent(section, layout, partition, class)?;
-    }
-    Ok(allocate_from(section, layout, partition, class, number))
+    let list = list_of(partition, class);
+    let number = match list.load() {
+        0 => slab::add(section, layout, partition, class, list)?,
+        first => first - 1,
+    };
+    Ok(allocate_from(section, layout, number, class, list))
 }
 
-/// Allocates a block of `class` from the extent number `number` - 1, which has room.
+/// Allocates a block of `class` from the slab `number`, which has room and is in `list`.
 #[inline(always)]
 pub(crate) fn allocate_from<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
-    partition: Partition<'m>,
-    class: usize,
     number: u32,
+    class: usize,
+    list: Word<'m>,
 ) -> u32 {
-    let entry = arena::entry(section.view(), layout, number - 1);
+    let entry = slab::entry(section.view(), layout, number);
     let free = entry.load(FREE_LIST);
     let bump = entry.load(BUMP);
     let block = if free != 0 {
@@ -286,95 +228,23 @@ pub(crate) fn allocate_from<'m>(
     } else {
         section.set_words([(entry.place(BUMP), bump.wrapping_add(1)), live(entry, 1)]);
         let inside = bump.wrapping_mul(class_granules(class));
-        layout.extent_granule(number - 1).wrapping_add(inside)
+        slab::first_block(layout, number).wrapping_add(inside)
     };
-    if !has_room(entry, class) {
-        unlist(section, layout, partition, number, class);
+    if !slab::has_room(entry, number, class) {
+        slab::unlist(section, layout, list, number);
     }
     section.note_allocated(block, class_granules(class));
     if free == 0 {
-        // The extent may have been cut in other sizes before: what was in the middle of a block is the begin of this one.
+        // The slab may have been cut in other sizes before: what was in the middle of a block is the begin of this one.
         start(section.view(), block).init(record::STATE, record::FREE);
     }
     block
 }
 
-/// The count of an extent's blocks in use, to be stored with `change` added.
+/// The count of a slab's blocks in use, to be stored with `change` added.
 #[inline(always)]
 fn live(entry: Entry<'_>, change: i32) -> Store<'_> {
     (entry.place(LIVE), entry.load(LIVE).wrapping_add_signed(change))
-}
-
-#[inline]
-/// Whether an extent for blocks of `class` has one that is not in use.
-pub(crate) fn has_room(entry: Entry<'_>, class: usize) -> bool {
-    entry.load(FREE_LIST) != 0 || entry.load(BUMP) < capacity(class)
-}
-
-/// Takes an extent from the arena for blocks of `class` and lists it. Returns its number + 1.
-#[cold]
-#[inline(never)]
-fn add_extent<'m>(
-    section: &mut Section<'m>,
-    layout: &Layout,
-    partition: Partition<'m>,
-    class: usize,
-) -> Result<u32, Error> {
-    let end = if class < SIZES_COUNT { layout.extents_max } else { layout.extents_all };
-    let index = arena::take_below(end, section, layout, 1)?;
-    let entry = arena::entry(section.view(), layout, index);
-    // A free extent's entry means nothing: no log (R2).
-    entry.init(KIND, BLOCKS | u32::try_from(class).unwrap_or(0) << 8);
-    entry.init(OWNER, partition.scope());
-    entry.init(LIVE, 0);
-    entry.init(FREE_LIST, 0);
-    entry.init(BUMP, 0);
-    entry.init(PREVIOUS, 0);
-    entry.init(NEXT, 0);
-    section.set(partition.page(), list_of(class), index + 1);
-    Ok(index + 1)
-}
-
-/// Puts an extent at the front of its list: its free blocks are the warmest.
-fn list<'m>(
-    section: &mut Section<'m>,
-    layout: &Layout,
-    partition: Partition<'m>,
-    number: u32,
-    class: usize,
-) {
-    let at = list_of(class);
-    let first = partition.page().load(at);
-    let entry = arena::entry(section.view(), layout, number - 1);
-    section.set(entry, PREVIOUS, 0);
-    section.set(entry, NEXT, first);
-    if first != 0 {
-        let other = arena::entry(section.view(), layout, first - 1);
-        section.set(other, PREVIOUS, number);
-    }
-    section.set(partition.page(), at, number);
-}
-
-/// Takes an extent out of its list.
-fn unlist<'m>(
-    section: &mut Section<'m>,
-    layout: &Layout,
-    partition: Partition<'m>,
-    number: u32,
-    class: usize,
-) {
-    let entry = arena::entry(section.view(), layout, number - 1);
-    let (previous, next) = (entry.load(PREVIOUS), entry.load(NEXT));
-    if previous == 0 {
-        section.set(partition.page(), list_of(class), next);
-    } else {
-        let other = arena::entry(section.view(), layout, previous - 1);
-        section.set(other, NEXT, next);
-    }
-    if next != 0 {
-        let other = arena::entry(section.view(), layout, next - 1);
-        section.set(other, PREVIOUS, previous);
-    }
 }
 
 /// Frees a block that nothing refers to any more.
@@ -407,8 +277,8 @@ pub(crate) fn free_at<'m>(
 pub(crate) enum Release<'m> {
     /// To the next put, which changes these words.
     Spare([Store<'m>; 2]),
-    /// Back to its extent, whose number and class these are.
-    Extent(u32, usize),
+    /// Back to its slab, for blocks of this class.
+    Slab(usize),
     /// It is the extent, and those behind it.
     Run(u32, Entry<'m>),
 }
@@ -435,7 +305,7 @@ pub(crate) fn release<'m>(
             let place = partition.page().place(at);
             Release::Spare([(first.place(record::STATE), record::FREE), (place, block)])
         }
-        _ => Release::Extent(index, class),
+        _ => Release::Slab(class),
     }
 }
 
@@ -445,7 +315,7 @@ pub(crate) fn free_to<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     partition: Partition<'m>,
-    block: (u32, Span<'m, GRANULE>),
+    (block, first): (u32, Span<'m, GRANULE>),
     release: Release<'m>,
 ) -> Result<(), Error> {
     match release {
@@ -453,25 +323,27 @@ pub(crate) fn free_to<'m>(
             section.set_words(stores);
             Ok(())
         }
-        Release::Extent(index, class) => {
-            free_in_extent(section, layout, partition, block, (index, class))
-        }
+        Release::Slab(class) => free_in_slab(section, layout, partition, block, first, class),
         Release::Run(index, entry) => free_run(section, layout, index, entry),
     }
 }
 
-/// Enters a block of `class` into the free list of the extent number `index`. Gives the extent back if that was its
-/// last block in use and the partition has another.
+/// Enters a block of `class` into the free list of its slab. Gives the slab back if that was its last
+/// block in use and the partition has another.
 #[inline(never)]
-pub(crate) fn free_in_extent<'m>(
+pub(crate) fn free_in_slab<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     partition: Partition<'m>,
-    (block, first): (u32, Span<'m, GRANULE>),
-    (index, class): (u32, usize),
+    block: u32,
+    first: Span<'m, GRANULE>,
+    class: usize,
 ) -> Result<(), Error> {
-    let entry = arena::entry(section.view(), layout, index);
-    let had_room = has_room(entry, class);
+    let index = layout.extent_of(block);
+    let extent = arena::entry(section.view(), layout, index);
+    let number = slab::of_block(index, extent, block);
+    let entry = slab::entry(section.view(), layout, number);
+    let had_room = slab::has_room(entry, number, class);
     first.init(record::FREE_NEXT, entry.load(FREE_LIST));
     let stores = [
         (first.place(record::STATE), record::FREE),
@@ -479,13 +351,13 @@ pub(crate) fn free_in_extent<'m>(
         live(entry, -1),
     ];
     section.set_words(stores);
+    let list = list_of(partition, class);
     if !had_room {
-        list(section, layout, partition, index + 1, class);
+        slab::list(section, layout, list, number);
     }
     let alone = entry.load(PREVIOUS) == 0 && entry.load(NEXT) == 0;
     if entry.load(LIVE) == 0 && !alone {
-        unlist(section, layout, partition, index + 1, class);
-        arena::give_back(section, layout, index, 1)?;
+        slab::give_back(section, layout, partition, number, class, list)?;
     }
     Ok(())
 }
@@ -518,18 +390,23 @@ pub(crate) fn begins_at<'m>(
     if index >= arena::line(view).load(arena::COMMITTED) || arena::is_free(view, layout, index) {
         return false;
     }
-    let entry = arena::entry(view, layout, index);
-    if entry.load(OWNER) != partition.scope() {
-        return false;
-    }
-    let (kind, inside) = (entry.load(KIND), granule - layout.extent_granule(index));
+    let extent = arena::entry(view, layout, index);
+    let kind = extent.load(KIND);
+    let is_its = |entry: Entry<'_>| entry.load(OWNER) == partition.scope();
     match kind & 0xff {
         BLOCKS => {
+            let number = slab::of_block(index, extent, granule);
+            if !slab::all_in(layout, index, extent).any(|other| other == number) {
+                return false;
+            }
+            let entry = slab::entry_seen(view, layout, number);
+            let Some(entry) = entry.filter(|entry| is_its(*entry)) else { return false };
+            let inside = granule.wrapping_sub(slab::first_block(layout, number));
             let size = class_granules((kind >> 8) as usize);
-            let number = inside / size;
-            number * size == inside && number < entry.load(BUMP)
+            let block = inside / size;
+            block * size == inside && block < entry.load(BUMP)
         }
-        RUN => inside == 0,
+        RUN => is_its(extent) && granule == layout.extent_granule(index),
         _ => false,
     }
 }
@@ -539,9 +416,10 @@ pub(crate) fn begins_at<'m>(
 #[inline(never)]
 fn allocate_run<'m>(
     section: &mut Section<'m>,
+    layout: &Layout,
     partition: Partition<'m>,
     bytes: usize,
-    (layout, end): (&Layout, u32),
+    end: u32,
 ) -> Result<u32, Error> {
     let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
     let first = arena::take_below(end, section, layout, count)?;
@@ -549,7 +427,7 @@ fn allocate_run<'m>(
     Ok(layout.extent_granule(first))
 }
 
-/// Gives the extents back of which no block is in use but a spare one. They were kept as the only ones of their lists,
+/// Gives the slabs back of which no block is in use but a spare one. They were kept as the only ones of their lists,
 /// since the next block of the size was expected.
 pub(crate) fn free_empty<'m>(
     section: &mut Section<'m>,
@@ -558,20 +436,17 @@ pub(crate) fn free_empty<'m>(
 ) -> Result<(), Error> {
     free_spares(section, layout, partition)?;
     for class in 0..CLASSES_COUNT {
-        let mut number = partition.page().load(list_of(class));
+        let list = list_of(partition, class);
+        let mut next = list.load();
         for _ in 0..layout.extents_all {
-            if number == 0 {
-                break;
-            }
-            let entry = arena::entry(section.view(), layout, number - 1);
-            let next = entry.load(NEXT);
+            let Some(number) = next.checked_sub(1) else { break };
+            let entry = slab::entry(section.view(), layout, number);
+            next = entry.load(NEXT);
             if entry.load(LIVE) == 0 {
                 // Not a longer log: there is no room for one.
                 step::commit_if_full(section)?;
-                unlist(section, layout, partition, number, class);
-                arena::give_back(section, layout, number - 1, 1)?;
+                slab::give_back(section, layout, partition, number, class, list)?;
             }
-            number = next;
         }
     }
     Ok(())
@@ -587,8 +462,7 @@ pub(crate) fn free_spares<'m>(
         step::commit_if_full(section)?;
         section.set(partition.page(), at, 0);
         let first = start(section.view(), block);
-        let place = (layout.extent_of(block), class);
-        free_in_extent(section, layout, partition, (block, first), place)?;
+        free_in_slab(section, layout, partition, block, first, class)?;
     }
     Ok(())
 }

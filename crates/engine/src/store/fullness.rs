@@ -5,7 +5,7 @@ use tupelo_tuple::Shape;
 use crate::base::error::{Error, Fullness, InPieces};
 use crate::base::layout::{EXTENT_BYTES, head};
 use crate::store::partition::{LIVE, Partition};
-use crate::store::{Store, arena, count, registry};
+use crate::store::{Store, arena, count, registry, slab};
 
 /// Extents that are looked at for an error: some 10 us.
 const EXTENTS_LOOKED_AT_MAX: u32 = 1 << 14;
@@ -77,13 +77,14 @@ fn buffers_bytes(store: &Store) -> u64 {
     if drops_oldest(store) || committed > EXTENTS_LOOKED_AT_MAX {
         return 0;
     }
-    let (mut extent, mut buffers) = (0, 0);
+    let (mut extent, mut buffers_bytes) = (0_u32, 0);
     while extent < committed {
-        let (owner, extents) = arena::owner(&view, &store.layout, extent).unwrap_or((0, 1));
-        buffers += if owner == head::NODES_SCOPE { u64::from(extents) } else { 0 };
-        extent = extent.saturating_add(extents.max(1));
+        let extents = slab::owners(&view, &store.layout, extent, |owner, bytes| {
+            buffers_bytes += if owner == head::NODE_MEMORY_SCOPE { bytes } else { 0 };
+        });
+        extent = extent.saturating_add(extents);
     }
-    buffers * EXTENT_BYTES as u64
+    buffers_bytes
 }
 
 /// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.

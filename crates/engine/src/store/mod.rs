@@ -24,6 +24,8 @@ pub(crate) mod multi_shape;
 pub(crate) mod partition;
 pub(crate) mod record;
 pub(crate) mod registry;
+pub(crate) mod sizes;
+pub(crate) mod slab;
 pub(crate) mod sparse;
 pub(crate) mod stamps;
 pub(crate) mod step;

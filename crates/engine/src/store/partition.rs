@@ -5,19 +5,20 @@
 //! | 0 | the lock line |
 //! | 64 | read by every put and take, written seldom: waiters, indexes |
 //! | 128 | written by every put and take: the base list and the counts |
-//! | 192 | extents with room, per size class |
+//! | 192 | slabs with room, per size class |
 //! | 304 | a spare block of each of the smallest sizes of records |
 //! | 320 | masks of the waiters |
 //! | 384 | what templates asked for without finding an index |
 //! | 640 | the indexes |
-//! | 1664 | extents with room beyond the limit, per size class; a spare block there |
+//! | 1664 | slabs with room beyond the limit, per size class; a spare block there |
 //! | 1784 | the last stamp |
+//! | 1792 | which size classes have got a small slab |
 
 use tupelo_shm::{GRANULE, Span, View};
 
 use crate::base::clock::is_past;
 use crate::base::layout::{self, PARTITION_BYTES};
-use crate::store::blocks::SIZES_COUNT;
+use crate::store::sizes::SIZES_COUNT;
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
@@ -71,7 +72,7 @@ pub(crate) const MULTI_SHAPE_KNOWN: usize = 168;
 /// there is none. May be too early ([`crate::waiters::hand_off`]).
 pub(crate) const HANDED_DUE_MS: usize = 176;
 
-/// Heads of the lists of extents with room: extent number + 1.
+/// Heads of the lists of slabs with room: slab number + 1 ([`crate::store::slab`]).
 pub(crate) const PARTIAL: usize = 192;
 
 /// First of the records that open transactions have taken.
@@ -105,10 +106,14 @@ pub(crate) const SPARE_BEYOND: usize = PARTIAL_BEYOND + 4 * SIZES_COUNT;
 /// The last sequence number that was a moment (two words; [`crate::store::stamps`]). Not undone.
 pub(crate) const LAST_STAMP: usize = 1784;
 
+/// The classes of blocks for which the partition has got a small slab, a bit each: for tuples, and beyond the limit.
+pub(crate) const SMALL_SLABS: usize = 1792;
+
 const _: () = assert!(PARTIAL + 4 * SIZES_COUNT <= SPARES);
 const _: () = assert!(SPARES + 4 * SPARES_COUNT <= WAITER_MASKS);
 const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
-const _: () = assert!(SPARE_BEYOND + 4 <= LAST_STAMP && LAST_STAMP + 8 <= PARTITION_BYTES);
+const _: () = assert!(SPARE_BEYOND + 4 <= LAST_STAMP && LAST_STAMP + 8 <= SMALL_SLABS);
+const _: () = assert!(SMALL_SLABS + 8 <= PARTITION_BYTES && SIZES_COUNT <= 32);
 
 /// A partition, as a window on its page.
 #[derive(Clone, Copy)]

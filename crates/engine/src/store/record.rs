@@ -66,6 +66,9 @@ pub(crate) const ENLISTED: u32 = 9;
 /// No tuple: a transaction's lock on one that it has read ([`crate::protocols::transaction::lock`]).
 pub(crate) const LOCK: u32 = 10;
 
+/// No tuple: what a wait node has outside of itself ([`crate::recovery::node_memory`]).
+pub(crate) const NODE_MEMORY: u32 = 11;
+
 /// Whether a block that begins with this word is a tuple's. No index begins with one so small, which is a reference there.
 pub(crate) fn is_tuple(state: u32) -> bool {
     (LIVE..LOCK).contains(&state)

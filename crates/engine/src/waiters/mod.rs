@@ -21,7 +21,7 @@
 //! | 60 | wait node whose owner is woken instead, 0 for this one; bit 31: it is a notifier ([`crate::operations::wait::notifier`]) |
 //! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::waiters::events`]) |
 //! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`hand_off`]; two words each) |
-//! | 88.. | the template, or the granule of the extents that hold it |
+//! | 88.. | the template, or the granule where it begins |
 //! | 192 | signal: awake, asleep, or something happened. A futex; written without the log. In a line of its own: who waits looks at it all the time, and must not take the other lines from who serves it |
 
 pub(crate) mod chain;

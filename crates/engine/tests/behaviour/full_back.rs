@@ -54,8 +54,10 @@ fn a_put_is_not_refused_for_the_sake_of_a_larger_table_b1() {
         engine.put(&crate::support::job(value)).unwrap();
     }
     learn(&engine);
-    // Of a key that is there: an extent with room for some 500 more.
-    engine.put(&crate::support::job(0)).unwrap();
+    // Of a key that is there, until an extent has room for some 500 more.
+    for _ in 0..32 {
+        engine.put(&crate::support::job(0)).unwrap();
+    }
     fill(&engine);
     for value in KEYS..KEYS + 500 {
         engine.put(&crate::support::job(value)).unwrap();

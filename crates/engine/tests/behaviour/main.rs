@@ -15,6 +15,7 @@ mod membership;
 mod notifiers;
 mod refusable;
 mod scan;
+mod small_users;
 #[path = "../support/mod.rs"]
 mod support;
 mod timer_leaders;

@@ -122,7 +122,7 @@ fn what_is_dropped_is_dropped_if_and_only_if_the_newer_one_is_there_n2() {
 #[test]
 fn a_buffer_without_a_free_byte_loses_only_what_is_said_to_be_missed_n2() {
     let engine = space(8 << 20);
-    let subscription = subscribe(&engine, &[text("blob"), BYTES], 100);
+    let subscription = subscribe(&engine, &[text("blob"), BYTES], 256);
     let blob = vec![7; 9_000];
     let put_blob = |engine: &Engine, bytes: &[u8]| {
         engine.put(&[Field::Str("blob"), Field::Bytes(bytes)]).unwrap();
@@ -244,8 +244,8 @@ fn a_subscriber_that_dies_leaves_no_trace_l5() {
             let rest = found.tuples.iter().filter(|tuple| *tuple != "5,5");
             assert!(rest.eq(["6,6"]));
             assert_eq!((found.report.subscriptions, found.report.waiters), (0, 0));
-            // The tables of waiters, and the survivor's own shape, may have one each.
-            assert!(found.report.extents_owned <= owned + 2, "{:?}", found.report);
+            // The table of waiters, the next ring and the next long template may have one each.
+            assert!(found.report.extents_owned <= owned + 3, "{:?}", found.report);
             let rest = [int(5), INT];
             while take(&engine, &rest).is_some() {}
         });

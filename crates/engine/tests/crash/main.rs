@@ -20,6 +20,7 @@ mod put_take;
 mod room;
 #[path = "../shared/mod.rs"]
 mod shared;
+mod slabs;
 #[path = "../support/mod.rs"]
 mod support;
 mod timer_leaders;

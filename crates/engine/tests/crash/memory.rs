@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use crate::shared::{
-    BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, learn, put, read, space,
+    BLOCKS_OF_EXTENT, BLOCKS_OF_SLAB, BYTES, Found, INT, STR, contents, int, kill_everywhere,
+    kill_twice, learn, put, read, space,
 };
 use crate::shared::{experiment, hitting, shown, take, text};
 use tupelo_crashtest::{Death, Script, thorough};
@@ -42,8 +43,7 @@ fn fill_entirely(engine: &Engine) {
 /// A space all of whose memory that tuples may have is in use, and that may grow; the next small tuple needs an extent.
 fn without_a_free_extent() -> Arc<Engine> {
     let engine = space(16 << 20);
-    // As many blocks of 128 bytes as an extent has.
-    for value in 0..512 {
+    for value in 0..BLOCKS_OF_SLAB + BLOCKS_OF_EXTENT {
         put(&engine, value, value);
     }
     fill(&engine, |report| report.extents_free == RESERVE_EXTENTS);
@@ -52,7 +52,8 @@ fn without_a_free_extent() -> Arc<Engine> {
 
 /// What is there when `tuple` is there as well, the youngest of the small ones.
 fn with_small(before: &[String], tuple: &str) -> Vec<String> {
-    let (small, large) = before.split_at(512);
+    let small = usize::try_from(BLOCKS_OF_SLAB + BLOCKS_OF_EXTENT).unwrap();
+    let (small, large) = before.split_at(small);
     [small, &[tuple.to_owned()], large].concat()
 }
 
@@ -97,11 +98,12 @@ fn growth_survives_the_death_of_the_recoverer_too() {
 #[test]
 fn extents_that_are_taken_and_returned_survive_the_death_of_the_recoverer_too() {
     let engine = space(8 << 20);
-    // An extent of 64 KiB holds 512 blocks of 128 bytes: two extents, the second with one tuple.
-    for value in 0..513 {
+    // A small slab and two extents, the second with one tuple.
+    let last = BLOCKS_OF_SLAB + BLOCKS_OF_EXTENT;
+    for value in 0..=last {
         put(&engine, value, value);
     }
-    // One block is kept as a spare, the other gives the first extent room: only then does the second one go back.
+    // One block is kept as a spare, the other gives the small slab room: only then does the second extent go back.
     for value in [0, 1] {
         assert!(take(&engine, &[int(value), INT]).is_some());
     }
@@ -109,12 +111,12 @@ fn extents_that_are_taken_and_returned_survive_the_death_of_the_recoverer_too() 
     let before = contents(&engine);
     let without_last = before[..before.len() - 1].to_vec();
     let script = |engine: &Arc<Engine>| {
-        assert!(take(engine, &[int(512), INT]).is_some());
-        // The spare block, the one in the first extent, and one of an extent that is taken anew.
-        (513..516).for_each(|value| put(engine, value, value));
+        assert!(take(engine, &[int(last), INT]).is_some());
+        // The spare block, the one in the small slab, and one of an extent that is taken anew.
+        (last + 1..last + 4).for_each(|value| put(engine, value, value));
     };
     let mut legal = vec![before, without_last.clone()];
-    for value in 513..516 {
+    for value in last + 1..last + 4 {
         let mut next = legal.last().unwrap().clone();
         next.push(format!("{value},{value}"));
         legal.push(next);
@@ -231,8 +233,9 @@ fn what_a_full_space_gathers_survives_the_death_of_the_gatherer() {
     while take(&engine, &[text("size"), BYTES]).is_some() {}
     fill_entirely(&engine);
     let before = contents(&engine);
-    let after = [before.clone(), vec!["new".to_owned()]].concat();
-    let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new")]).unwrap();
+    let after = [before.clone(), vec!["6000xSome(7)".to_owned()]].concat();
+    // No small slab is enough for it.
+    let script = |engine: &Arc<Engine>| engine.put(&[Field::Bytes(&[7; 6_000])]).unwrap();
     let judge = judge_by(before, after);
     let summary = kill_everywhere(&engine, script, &judge);
     assert!(summary.steps > 300, "gathering is part of the script");
@@ -275,8 +278,9 @@ fn tuples_that_are_moved_for_another_are_there_at_every_instruction_b1() {
         assert!(take(&engine, &[INT, int(value)]).is_some());
     }
     let before = contents(&engine);
-    let after = [before.clone(), vec!["new".to_owned()]].concat();
-    let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new")]).unwrap();
+    let after = [before.clone(), vec!["6000xSome(7)".to_owned()]].concat();
+    // No small slab is enough for it.
+    let script = |engine: &Arc<Engine>| engine.put(&[Field::Bytes(&[7; 6_000])]).unwrap();
     let owned = engine.check().unwrap().extents_owned;
     assert_eq!(owned, EXTENTS_MAX);
     let judge = judge_by(before, after);

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::shared::{
-    BYTES, INT, STR, contents, either, int, kill_everywhere, learn, one_of, put, read, region,
-    space, take, text,
+    BLOCKS_OF_EXTENT, BLOCKS_OF_SLAB, BYTES, INT, STR, contents, either, int, kill_everywhere,
+    learn, one_of, put, read, region, space, take, text,
 };
 use tupelo_crashtest::{Experiment, Script, shared_words, thorough};
 use tupelo_engine::{Engine, LeaseTerms, Order};
@@ -147,18 +147,18 @@ fn a_take_of_the_oldest_happens_or_not() {
 #[test]
 fn a_put_that_takes_an_extent_leaks_none() {
     let engine = space(8 << 20);
-    // An extent of 64 KiB holds 512 blocks of 128 bytes.
-    for value in 0..512 {
+    let last = BLOCKS_OF_SLAB + BLOCKS_OF_EXTENT;
+    for value in 0..last {
         put(&engine, value, value);
     }
     let before = engine.check().unwrap().extents_owned;
-    let legal = [contents(&engine), with(&engine, "512,512")];
+    let legal = [contents(&engine), with(&engine, &format!("{last},{last}"))];
     kill_everywhere(
         &engine,
-        |engine| put(engine, 512, 512),
+        |engine| put(engine, last, last),
         |found, ended| {
             assert!(legal.contains(&found.tuples));
-            let is_put = found.tuples.len() == 513;
+            let is_put = found.tuples.len() == legal[1].len();
             assert!(is_put || !ended, "it had ended");
             assert_eq!(found.extents_owned(), before + u64::from(is_put));
         },
@@ -168,19 +168,20 @@ fn a_put_that_takes_an_extent_leaks_none() {
 #[test]
 fn a_take_that_returns_an_extent_leaks_none() {
     let engine = space(8 << 20);
-    for value in 0..513 {
+    let last = BLOCKS_OF_SLAB + BLOCKS_OF_EXTENT;
+    for value in 0..=last {
         put(&engine, value, value);
     }
-    // The first of these is kept as a spare block; the second gives the first extent room, so that the other one is
+    // The first of these is kept as a spare block; the second gives the first slab room, so that the last extent is
     // not the only one that has some when it becomes empty.
     for value in [0, 1] {
         assert!(take(&engine, &[int(value), INT]).is_some());
     }
     let before = engine.check().unwrap().extents_owned;
-    let legal = [contents(&engine), without(&engine, "512,512")];
+    let legal = [contents(&engine), without(&engine, &format!("{last},{last}"))];
     kill_everywhere(
         &engine,
-        |engine| assert!(take(engine, &[int(512), INT]).is_some()),
+        |engine| assert!(take(engine, &[int(last), INT]).is_some()),
         |found, ended| {
             let state = legal.iter().position(|state| *state == found.tuples);
             let state = state.unwrap_or_else(|| panic!("{} tuples", found.tuples.len()));

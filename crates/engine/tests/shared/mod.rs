@@ -118,6 +118,11 @@ pub(crate) fn text(value: &str) -> PatternRef<'_> {
     PatternRef::Actual(Field::Str(value))
 }
 
+/// Blocks of 128 bytes in the first slab of a shape, of 4 KiB.
+pub(crate) const BLOCKS_OF_SLAB: i64 = 31;
+/// Blocks of 128 bytes in an extent, as each further slab is one.
+pub(crate) const BLOCKS_OF_EXTENT: i64 = 512;
+
 /// A tuple `(key, value)`, of the shape that most scripts use.
 pub(crate) fn put(engine: &Engine, key: i64, value: i64) {
     engine.put(&[Field::Int(key), Field::Int(value)]).unwrap();
@@ -179,10 +184,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Extents in use, without the one that [`arrive`] may have taken for a shape of its own.
+    /// Extents in use. A shape of its own, which [`arrive`] may have put, shares one.
     pub(crate) fn extents_owned(&self) -> u64 {
-        let own = self.report.shapes.iter().any(|one| one.shape.kinds == [Kind::Float]);
-        self.report.extents_owned - u64::from(own)
+        self.report.extents_owned
     }
 }
 
@@ -191,7 +195,7 @@ impl Found {
 fn arrive(engine: &Engine, death: Death) {
     let draw = (death.steps as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62;
     if draw & 1 == 1 {
-        // A shape of its own: takes a new entry in the registry, and an extent.
+        // A shape of its own: takes a new entry in the registry, and a small slab.
         engine.put(&[Field::Float(0.5)]).unwrap();
         assert_eq!(take(engine, &[FLOAT]), Some("0.5".into()));
     }

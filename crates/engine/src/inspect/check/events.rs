@@ -20,7 +20,8 @@ impl Check<'_, '_> {
             }
             if let Some(ring) = Ring::of(self.view, node) {
                 let user = || format!("the ring of subscription {number}");
-                blocks.claim(node.load(RING), head::NODES_SCOPE, ring.bytes(), user)?;
+                let block = node.load(RING).wrapping_sub(1);
+                blocks.claim(block, head::NODE_MEMORY_SCOPE, ring.bytes(), user)?;
                 self.check_ring_of(number, ring)?;
             }
         }

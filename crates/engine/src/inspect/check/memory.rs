@@ -1,14 +1,16 @@
-//! Extents and blocks: each has exactly one owner.
+//! Extents, slabs and blocks: each has exactly one owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tupelo_shm::Word;
+
 use crate::base::error::Error;
-use crate::base::layout::{EXTENT_GRANULES, head};
+use crate::base::layout::head;
 use crate::inspect::check::{Check, contradiction, require};
 use crate::store::arena::{self, BLOCKS, BUMP, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
-use crate::store::blocks::{self, CLASSES_COUNT};
 use crate::store::partition::{self, Partition};
-use crate::store::record;
+use crate::store::sizes::{CLASSES_COUNT, class_granules};
+use crate::store::{blocks, record, slab};
 
 /// Every block that is in use, and who was found to use it.
 pub(super) struct Blocks {
@@ -17,6 +19,9 @@ pub(super) struct Blocks {
     extents_owned: u64,
     extents_free: u64,
 }
+
+/// Slabs and shared extents with room, by their numbers: whose, and for blocks of which class.
+type WithRoom = BTreeMap<u32, (u32, usize)>;
 
 struct Block {
     scope: u32,
@@ -35,7 +40,7 @@ impl Blocks {
         require(committed <= extents_max, || {
             format!("{committed} extents are committed where {extents_max} may be")
         })?;
-        let mut with_room = BTreeMap::new();
+        let mut with_room = WithRoom::new();
         let mut index = 0;
         while index < committed {
             index += blocks.survey_extent(check, index, committed, &mut with_room)?;
@@ -44,15 +49,18 @@ impl Blocks {
         require(blocks.extents_free == u64::from(counted), || {
             format!("{counted} extents are counted as free, {} are", blocks.extents_free)
         })?;
-        for shape in 0..check.shapes {
-            for class in 0..CLASSES_COUNT {
-                check_list(check, shape, class, &mut with_room)?;
+        for class in 0..CLASSES_COUNT {
+            for scope in check.partitions() {
+                let list = blocks::list_of(Partition::of_scope(check.view, scope), class);
+                check_list(check, list, scope, class, &mut with_room)?;
             }
+            let shared = slab::shared_list(check.view, class);
+            check_list(check, shared, head::ARENA_SCOPE, class, &mut with_room)?;
         }
         match with_room.first_key_value() {
             None => Ok(blocks),
-            Some((index, _)) => {
-                Err(contradiction(format!("extent {index} has room but is in no list")))
+            Some((number, _)) => {
+                Err(contradiction(format!("slab {number:#x} has room but is in no list")))
             }
         }
     }
@@ -63,7 +71,7 @@ impl Blocks {
         check: &Check<'_, '_>,
         index: u32,
         committed: u32,
-        with_room: &mut BTreeMap<u32, (u32, usize)>,
+        with_room: &mut WithRoom,
     ) -> Result<u32, Error> {
         let layout = &check.engine.layout;
         if arena::is_free(check.view, layout, index) {
@@ -76,23 +84,13 @@ impl Blocks {
         }
         let entry = arena::entry(check.view, layout, index);
         let (kind, owner) = (entry.load(KIND), entry.load(OWNER));
-        let is_partition = (0..check.shapes).any(|shape| partition::scope_of(shape) == owner);
         let first = layout.extent_granule(index);
         let extents = if kind & 0xff == BLOCKS { 1 } else { entry.load(LIVE) };
         match kind & 0xff {
-            BLOCKS => {
-                let class = (kind >> 8) as usize;
-                require(is_partition && class < CLASSES_COUNT, || {
-                    format!("extent {index} is of class {class} and belongs to scope {owner}")
-                })?;
-                self.survey_blocks(check, index, class, owner)?;
-                if blocks::has_room(entry, class) {
-                    with_room.insert(index, (owner, class));
-                }
-            }
+            BLOCKS => self.survey_slabs(check, index, with_room)?,
             RUN => {
-                let special = [head::ARENA_SCOPE, head::NODES_SCOPE].contains(&owner);
-                require((is_partition || special) && extents > 0, || {
+                let is_owner = check.is_partition(owner) || owner == head::ARENA_SCOPE;
+                require(is_owner && extents > 0, || {
                     format!("a run of {extents} extents at {index} belongs to scope {owner}")
                 })?;
                 let end = index.saturating_add(extents);
@@ -113,20 +111,54 @@ impl Blocks {
         Ok(extents)
     }
 
-    /// Every block of an extent that was ever used is in its free list or in use.
-    fn survey_blocks(
+    /// Surveys the slabs of extent `index`: it is one, or partitions share it.
+    fn survey_slabs(
         &mut self,
         check: &Check<'_, '_>,
         index: u32,
+        with_room: &mut WithRoom,
+    ) -> Result<(), Error> {
+        let layout = &check.engine.layout;
+        let extent = arena::entry(check.view, layout, index);
+        let class = (extent.load(KIND) >> 8) as usize;
+        let slabs: Vec<u32> = slab::all_in(layout, index, extent).collect();
+        require(class < CLASSES_COUNT && !slabs.is_empty(), || {
+            format!(
+                "extent {index} is of class {class}, and {} slabs of it are in use",
+                slabs.len()
+            )
+        })?;
+        if slab::has_small_left(extent) {
+            with_room.insert(index, (head::ARENA_SCOPE, class));
+        }
+        for number in slabs {
+            let entry = slab::entry(check.view, layout, number);
+            let owner = entry.load(OWNER);
+            require(check.is_partition(owner), || {
+                format!("slab {number:#x} of class {class} belongs to scope {owner}")
+            })?;
+            self.survey_blocks(check, number, class, owner)?;
+            if slab::has_room(entry, number, class) {
+                with_room.insert(number, (owner, class));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every block of a slab that was ever used is in its free list or in use.
+    fn survey_blocks(
+        &mut self,
+        check: &Check<'_, '_>,
+        number: u32,
         class: usize,
         scope: u32,
     ) -> Result<(), Error> {
-        let entry = arena::entry(check.view, &check.engine.layout, index);
-        let (size, first) =
-            (blocks::class_granules(class), check.engine.layout.extent_granule(index));
+        let layout = &check.engine.layout;
+        let entry = slab::entry(check.view, layout, number);
+        let (size, first) = (class_granules(class), slab::first_block(layout, number));
         let bump = entry.load(BUMP);
-        require(bump <= EXTENT_GRANULES / size, || {
-            format!("extent {index} has {bump} blocks of {size} granules")
+        require(bump <= slab::capacity(number, class), || {
+            format!("slab {number:#x} has {bump} blocks of {size} granules")
         })?;
         let mut free = BTreeSet::new();
         let mut at = entry.load(FREE_LIST);
@@ -134,21 +166,24 @@ impl Blocks {
             let inside =
                 at >= first && (at - first).is_multiple_of(size) && (at - first) / size < bump;
             require(inside && free.insert(at), || {
-                format!("the free list of extent {index} comes to granule {at}, or again")
+                format!("the free list of slab {number:#x} comes to granule {at}, or again")
             })?;
             let header = blocks::start(check.view, at);
             let state = header.load(record::STATE);
             require(state == record::FREE, || {
-                format!("block {at} is in the free list of extent {index} in state {state}")
+                format!("block {at} is in the free list of slab {number:#x} in state {state}")
             })?;
             at = header.load(record::FREE_NEXT);
         }
         let live = entry.load(LIVE);
         require(live as usize + free.len() == bump as usize, || {
-            format!("extent {index} counts {live} blocks in use and {} free of {bump}", free.len())
+            format!(
+                "slab {number:#x} counts {live} blocks in use and {} free of {bump}",
+                free.len()
+            )
         })?;
         let bytes = size as usize * tupelo_shm::GRANULE;
-        let all = (0..bump).map(|number| first + number * size);
+        let all = (0..bump).map(|block| first + block * size);
         for block in all.filter(|block| !free.contains(block)) {
             self.used.insert(block, Block { scope, bytes, user: None });
         }
@@ -202,12 +237,34 @@ impl Blocks {
 }
 
 impl Check<'_, '_> {
-    /// A spare block is free, of the class that it is a spare of, and nothing else.
-    pub(super) fn check_spares(&self, blocks: &mut Blocks, shape: u32) -> Result<(), Error> {
-        let partition = Partition::of_shape(self.view, shape);
+    /// The locks of all partitions, with the one that has no tuples.
+    fn partitions(&self) -> impl Iterator<Item = u32> + use<> {
+        let shapes = (0..self.shapes).map(partition::scope_of);
+        shapes.chain([head::NODE_MEMORY_SCOPE])
+    }
+
+    /// Whether `scope` is the lock of a partition.
+    fn is_partition(&self, scope: u32) -> bool {
+        let is_shape = || {
+            let shape = partition::shape_of(scope);
+            shape < self.shapes && partition::scope_of(shape) == scope
+        };
+        scope == head::NODE_MEMORY_SCOPE || scope >= partition::scope_of(0) && is_shape()
+    }
+
+    /// The spare blocks of all partitions are free, each of the class that it is a spare of, and nothing else.
+    pub(super) fn check_spares(&self, blocks: &mut Blocks) -> Result<(), Error> {
+        for scope in self.partitions() {
+            self.check_spares_of(blocks, scope)?;
+        }
+        Ok(())
+    }
+
+    fn check_spares_of(&self, blocks: &mut Blocks, scope: u32) -> Result<(), Error> {
+        let partition = Partition::of_scope(self.view, scope);
         for (_, class, block) in blocks::spares(partition) {
-            let bytes = blocks::class_granules(class) as usize * tupelo_shm::GRANULE;
-            let user = || format!("the spare block of class {class} of shape {shape}");
+            let bytes = class_granules(class) as usize * tupelo_shm::GRANULE;
+            let user = || format!("the spare block of class {class} of scope {scope}");
             blocks.claim(block, partition.scope(), bytes, user)?;
             let state = blocks::start(self.view, block).load(record::STATE);
             require(state == record::FREE, || format!("{} is in state {state}", user()))?;
@@ -216,28 +273,26 @@ impl Check<'_, '_> {
     }
 }
 
-/// A partition's list of extents with room holds its own ones of that class, doubly linked, each once.
+/// A list of slabs with room holds the ones of `scope` and that class, doubly linked, each once; so does a list of shared
+/// extents.
 fn check_list(
     check: &Check<'_, '_>,
-    shape: u32,
+    list: Word<'_>,
+    scope: u32,
     class: usize,
-    with_room: &mut BTreeMap<u32, (u32, usize)>,
+    with_room: &mut WithRoom,
 ) -> Result<(), Error> {
-    let partition = Partition::of_shape(check.view, shape);
-    let (mut previous, mut number) = (0, partition.page().load(blocks::list_of(class)));
-    while number != 0 {
-        let found = with_room.remove(&(number - 1));
-        require(found == Some((partition.scope(), class)), || {
-            format!(
-                "shape {shape} lists extent {} for class {class}, which is {found:?}",
-                number - 1
-            )
+    let (mut previous, mut next) = (0, list.load());
+    while let Some(number) = next.checked_sub(1) {
+        let found = with_room.remove(&number);
+        require(found == Some((scope, class)), || {
+            format!("scope {scope} lists slab {number:#x} for class {class}, which is {found:?}")
         })?;
-        let entry = arena::entry(check.view, &check.engine.layout, number - 1);
+        let entry = slab::entry(check.view, &check.engine.layout, number);
         require(entry.load(PREVIOUS) == previous, || {
-            format!("extent {} does not lead back to {previous}", number - 1)
+            format!("slab {number:#x} does not lead back to {previous:#x}")
         })?;
-        (previous, number) = (number, entry.load(NEXT));
+        (previous, next) = (number + 1, entry.load(NEXT));
     }
     Ok(())
 }

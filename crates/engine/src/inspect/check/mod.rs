@@ -37,7 +37,7 @@ pub struct Report {
     pub waiters: u64,
     /// Subscriptions.
     pub subscriptions: u64,
-    /// Extents of 64 KiB that belong to shapes, logs and long templates.
+    /// Extents of 64 KiB that are in use, or a part of which is.
     pub extents_owned: u64,
     /// Extents that are free.
     pub extents_free: u64,
@@ -109,7 +109,6 @@ impl Check<'_, '_> {
             let indexes = self.check_indexes(&mut blocks, shape, &kinds, &records)?;
             let in_hands = held.get(&shape).copied().unwrap_or_default();
             let dead = self.check_timers(&mut blocks, shape, &kinds, (&records, in_hands))?;
-            self.check_spares(&mut blocks, shape)?;
             let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
             subscriptions += u64::from(waiting.subscribed);
             let counted = partition.page().load(partition::HELD);
@@ -126,6 +125,7 @@ impl Check<'_, '_> {
                 indexes,
             });
         }
+        self.check_spares(&mut blocks)?;
         let multi_shape = self.check_multi_shape(&filed)?;
         blocks.check_all_claimed()?;
         let waiters = shapes.iter().map(|shape| shape.waiting).sum::<u64>()

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tupelo_shm::GRANULE;
+
 use crate::base::error::Error;
 use crate::base::layout::{WAITERS_MAX, head};
 use crate::inspect::check::memory::Blocks;
@@ -179,7 +181,7 @@ impl<'m> Check<'_, 'm> {
         Ok(there_are)
     }
 
-    /// Templates that are too long for their wait nodes lie in extents of their own.
+    /// Templates that are too long for their wait nodes lie in blocks of their own.
     pub(super) fn claim_templates(&self, blocks: &mut Blocks) -> Result<(), Error> {
         for number in 1..=nodes::used(self.view) {
             let node = waiters::node(self.view, number);
@@ -187,7 +189,8 @@ impl<'m> Check<'_, 'm> {
                 && node.load(STATE) != FREE
             {
                 let user = || format!("the template of waiter {number}");
-                blocks.claim(granule, head::NODES_SCOPE, bytes, user)?;
+                let (block, bytes) = (granule.wrapping_sub(1), bytes + GRANULE);
+                blocks.claim(block, head::NODE_MEMORY_SCOPE, bytes, user)?;
             }
         }
         Ok(())

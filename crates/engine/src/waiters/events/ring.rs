@@ -1,7 +1,8 @@
 //! The ring of a subscription: the events that wait for it, oldest first, in memory of its own.
 //!
-//! A run of extents. Its first granule has the ring's words, which belong to the lock that the subscription's wait node
-//! is in the wait queue under. Behind it lie the events, each in one piece, of a multiple of eight bytes:
+//! A block, whose first granule is the allocator's. The second has the ring's words, which belong to the lock that the
+//! subscription's wait node is in the wait queue under. Behind it lie the events, each in one piece, of a multiple of eight
+//! bytes:
 //!
 //! | bytes | ring | | bytes | event |
 //! |---:|---|-|---:|---|
@@ -53,8 +54,10 @@ const SHAPE_SHIFT: u32 = 8;
 const SHAPE_NUMBER: u32 = 0xffff;
 const WIDE: u32 = 1 << 31;
 
-/// Bytes of a ring before its events.
-pub(crate) const HEADER_BYTES: usize = GRANULE;
+/// Bytes of a ring before its events: its words.
+const HEADER_BYTES: usize = GRANULE;
+/// Bytes of its block before the ring.
+const BLOCK_HEADER_BYTES: usize = GRANULE;
 /// Words that an event changes: where the oldest and the next begin, how many wait, two words each for the next
 /// number and the dropped ones.
 pub(crate) const APPEND_WORDS: usize = 7;
@@ -120,13 +123,14 @@ pub(crate) enum Appended {
     Behind,
 }
 
-/// Fills the words of a ring of so many bytes, its header counted, that nobody can reach yet.
-pub(crate) fn fill(view: &View<'_>, granule: u32, bytes: usize, events_max: u32) {
+/// Fills the words of a ring at `granule`, the second of a block of so many bytes, that nobody can reach yet.
+pub(crate) fn fill(view: &View<'_>, granule: u32, block_bytes: usize, events_max: u32) {
+    let bytes = block_bytes - BLOCK_HEADER_BYTES - HEADER_BYTES;
     let words: Span<'_, GRANULE> = view.at(granule);
     for word in (0..GRANULE).step_by(8) {
         words.init64(word, 0);
     }
-    words.init(DATA_BYTES, u32::try_from(bytes - HEADER_BYTES).unwrap_or(u32::MAX) & !7);
+    words.init(DATA_BYTES, u32::try_from(bytes).unwrap_or(u32::MAX) & !7);
     words.init(EVENTS_MAX, events_max);
     words.init64(NEXT, 1);
 }
@@ -159,9 +163,9 @@ impl<'m> Ring<'m> {
         self.words.load(EVENTS_MAX)
     }
 
-    /// Bytes of the ring, all told.
+    /// Bytes of its block, all told.
     pub(crate) fn bytes(self) -> usize {
-        HEADER_BYTES + self.bytes as usize
+        BLOCK_HEADER_BYTES + HEADER_BYTES + self.bytes as usize
     }
 
     /// How many events were dropped since the subscription began.

@@ -13,7 +13,6 @@ use tupelo_tuple::{
 
 use self::sets::SETS;
 use super::{FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE, WaitNode};
-use crate::base::layout::EXTENT_BYTES;
 use crate::store::key;
 use crate::store::record::{self, ImageBuffer};
 use crate::store::registry::Kinds;
@@ -24,14 +23,11 @@ pub(crate) const ACTUALS: u32 = 0;
 const ACTUALS_WIDE: u32 = 1;
 /// The encoding, in the wait node.
 pub(crate) const ENCODED: u32 = 2;
-/// The encoding, in extents whose first granule stands in the wait node.
+/// The encoding, in a block of its own: the granule where it begins stands in the wait node.
 pub(crate) const ENCODED_APART: u32 = 3;
 
 /// The form is the low byte of its word; above it stands the set of fields that are actuals.
 const FORM_BITS: u32 = 8;
-/// Bytes of an extent, as templates are counted.
-pub(crate) const EXTENT_LEN: u32 = 64 << 10;
-const _: () = assert!(EXTENT_LEN as usize == EXTENT_BYTES);
 /// Fields of a template that is stored as its actuals.
 const FIELDS_MAX: usize = 16;
 
@@ -79,7 +75,7 @@ fn write_actuals(
     Some(size)
 }
 
-/// The granule of the extents that hold a long template, and its size in bytes.
+/// The granule where a long template begins, and its size in bytes.
 pub(crate) fn apart(node: WaitNode<'_>) -> Option<(u32, usize)> {
     (node.load(FORM) == ENCODED_APART)
         .then(|| (node.load(TEMPLATE), node.load(TEMPLATE_BYTES) as usize))
