@@ -251,8 +251,7 @@ impl Subscription {
         timeout: Option<Duration>,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
-        let happened = self.waiter.has_events() || self.waiter.wait_while(timeout, goes_on)?;
-        Ok(happened || self.waiter.has_events())
+        self.has_events_after(|waiter| waiter.wait_while(timeout, goes_on))
     }
 
     /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
@@ -261,7 +260,15 @@ impl Subscription {
     ///
     /// As [`Subscription::wait`].
     pub fn wait_part(&self, part: Duration, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
-        let happened = self.waiter.has_events() || self.waiter.wait_part(part, goes_on)?;
+        self.has_events_after(|waiter| waiter.wait_part(part, goes_on))
+    }
+
+    /// Whether there may be an event: now, or after that wait.
+    fn has_events_after(
+        &self,
+        wait: impl FnOnce(&Waiter) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
+        let happened = self.waiter.has_events() || wait(&self.waiter)?;
         Ok(happened || self.waiter.has_events())
     }
 

@@ -12,41 +12,33 @@ use tupelo_tuple::TemplateRef;
 
 const REQUEST: RequestKey = RequestKey { key: 7 << 64 | 1, who: 5, answer: 1 };
 
-#[test]
-fn a_keyed_put_has_happened_if_and_only_if_its_key_is_known_c1() {
+/// Kills in `script`, which puts `(5, 1)` for the request, and whoever cleans up after it: the tuple is there if and only if
+/// the key is known.
+fn put_if_and_only_if_known(script: impl Fn(&Arc<Engine>)) {
     let engine = space_with_keys(8 << 20);
     put(&engine, 1, 1);
     let before = contents(&engine);
     let after = [&before[..], &["5,1".to_owned()]].concat();
-    kill_once_and_twice(
-        &engine,
-        |engine| keyed(REQUEST, || put(engine, 5, 1)),
-        |found, ended| {
-            let known = engine.answer_to(REQUEST.key, REQUEST.who).unwrap();
-            let expected = if known.is_some() { &after } else { &before };
-            assert_eq!(&found.tuples, expected, "the answer is {known:?}");
-            assert!(!ended || known == Some(1));
-        },
-    );
-}
-
-#[test]
-fn a_keyed_put_unless_something_is_there_has_happened_if_and_only_if_its_key_is_known_c1() {
-    let engine = space_with_keys(8 << 20);
-    put(&engine, 1, 1);
-    let before = contents(&engine);
-    let after = [&before[..], &["5,1".to_owned()]].concat();
-    let unless = [int(5), int(1)];
-    let script = |engine: &Arc<Engine>| {
-        let tuple = [tupelo_tuple::Field::Int(5), tupelo_tuple::Field::Int(1)];
-        let put = || engine.put_if_absent(&tuple, &[TemplateRef::new(&unless)]);
-        assert!(keyed(REQUEST, put).unwrap());
-    };
     kill_once_and_twice(&engine, script, |found, ended| {
         let known = engine.answer_to(REQUEST.key, REQUEST.who).unwrap();
         let expected = if known.is_some() { &after } else { &before };
         assert_eq!(&found.tuples, expected, "the answer is {known:?}");
         assert!(!ended || known == Some(1));
+    });
+}
+
+#[test]
+fn a_keyed_put_has_happened_if_and_only_if_its_key_is_known_c1() {
+    put_if_and_only_if_known(|engine| keyed(REQUEST, || put(engine, 5, 1)));
+}
+
+#[test]
+fn a_keyed_put_unless_something_is_there_has_happened_if_and_only_if_its_key_is_known_c1() {
+    let unless = [int(5), int(1)];
+    put_if_and_only_if_known(|engine| {
+        let tuple = [tupelo_tuple::Field::Int(5), tupelo_tuple::Field::Int(1)];
+        let put = || engine.put_if_absent(&tuple, &[TemplateRef::new(&unless)]);
+        assert!(keyed(REQUEST, put).unwrap());
     });
 }
 
