@@ -107,7 +107,7 @@ fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeN
                 }
             }
         }
-        let mut at = resume(view, (&store.layout, partition), last);
+        let mut at = resume(view, &store.layout, partition, last);
         for _ in 0..STEP_RECORDS {
             if at == 0 {
                 break;

@@ -41,18 +41,19 @@ pub(crate) fn put_if_absent<'f>(
 ) -> Result<bool, Error> {
     let incoming = put::incoming(store, tuple.into())?;
     let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
-    Ok(store_if_absent(store, (&incoming, shape), unless)?.is_some())
+    Ok(store_if_absent(store, &incoming, shape, unless)?.is_some())
 }
 
 /// Stores a tuple that was looked at, unless something matches `unless`. Returns where it is.
 pub(crate) fn store_if_absent(
     store: &Store,
-    (incoming, shape): (&Incoming<'_>, u32),
+    incoming: &Incoming<'_>,
+    shape: u32,
     unless: &[TemplateRef<'_>],
 ) -> Result<Option<u32>, Error> {
     let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
     let stored = full::making_room(store, wanted, || {
-        with_targets(store, (unless, Purpose::Read), shape, |section, (targets, places)| {
+        with_targets(store, unless, Purpose::Read, shape, |section, targets, places| {
             if targets.all.iter().any(|target| bulk::has_match(store, section, target)) {
                 return Ok(None);
             }
@@ -78,7 +79,7 @@ pub(crate) fn try_swap<'f, R, E: From<Error>>(
     let mut accepted: Option<(Identity, R)> = None;
     loop {
         let seen = accepted.as_ref().map(|(identity, _)| *identity);
-        let swapped = swap_seen(store, template, (&incoming, shape), seen)?;
+        let swapped = swap_seen(store, template, &incoming, shape, seen)?;
         match (swapped, accepted.take()) {
             (Swap::Nothing, _) => return Ok(None),
             (Swap::Unseen(identity, copy), _) => {
@@ -100,10 +101,11 @@ pub(crate) fn try_swap<'f, R, E: From<Error>>(
 fn swap_seen(
     store: &Store,
     template: &[TemplateRef<'_>],
-    (incoming, shape): (&Incoming<'_>, u32),
+    incoming: &Incoming<'_>,
+    shape: u32,
     seen: Option<Identity>,
 ) -> Result<Swap, Error> {
-    with_targets(store, (template, Purpose::Take), shape, |section, (targets, _)| {
+    with_targets(store, template, Purpose::Take, shape, |section, targets, _| {
         let first = at_match::chosen(store, section, &targets.all, Order::Fifo);
         let Some(Found { target, reference }) = first else { return Ok(Swap::Nothing) };
         let copy = TupleCopy::new(section.view(), reference, target.kinds);
@@ -143,9 +145,10 @@ fn store_here<'m>(
 /// Runs `operation`, which puts a tuple, while the partitions that `template` concerns, and that of `shape`, are locked.
 fn with_targets<'e, R>(
     store: &'e Store,
-    (template, purpose): (&[TemplateRef<'_>], Purpose),
+    template: &[TemplateRef<'_>],
+    purpose: Purpose,
     shape: u32,
-    mut operation: impl FnMut(&mut Section<'e>, (&Targets<'_>, Places)) -> Result<R, Error>,
+    mut operation: impl FnMut(&mut Section<'e>, &Targets<'_>, Places) -> Result<R, Error>,
 ) -> Result<R, Error> {
     timer_leader::catch_up_for_multi_shape(store)?;
     filtered::filtering(store, template, &mut FilterResults::default(), |filter_results| {
@@ -161,7 +164,7 @@ fn with_targets<'e, R>(
                 if let Some(unknown) = missing {
                     return Ok(Some(Filtered::Unknown(unknown)));
                 }
-                let result = operation(&mut section, (targets, places))?;
+                let result = operation(&mut section, targets, places)?;
                 journal::commit(store, &mut section)?;
                 Ok(Some(Filtered::Done(result)))
             })?;

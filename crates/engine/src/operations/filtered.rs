@@ -488,15 +488,11 @@ pub(crate) fn found_or_waits<R, E: From<Error>>(
     look: impl FnOnce(&mut FilterResults) -> Result<Option<R>, E>,
 ) -> Result<Outcome<R>, E> {
     let mut filter_results = FilterResults::default();
-    match look(&mut filter_results)? {
-        Some(result) => Ok(Outcome::Done(result)),
-        None => Ok(Outcome::Waits(filtered::filtered_waiter(
-            engine,
-            template,
-            (want, None),
-            filter_results,
-        )?)),
+    if let Some(result) = look(&mut filter_results)? {
+        return Ok(Outcome::Done(result));
     }
+    let waiter = filtered::filtered_waiter(engine, template, want, None, filter_results)?;
+    Ok(Outcome::Waits(waiter))
 }
 
 /// Copies a match, as [`crate::Engine::try_read`] does.

@@ -160,7 +160,7 @@ impl Scan {
             sweep::recall(store)?;
             section = enter::enter(store, scope)?;
         }
-        let (mut seen, is_over) = self.walk(section.view(), template, (kinds, at_most));
+        let (mut seen, is_over) = self.walk(section.view(), template, &kinds, at_most);
         section.commit()?;
         drop(section);
         if has_condition(template) {
@@ -181,15 +181,16 @@ impl Scan {
         &mut self,
         view: &View<'_>,
         template: &[TemplateRef<'_>],
-        (kinds, at_most): (Kinds, usize),
+        kinds: &Kinds,
+        at_most: usize,
     ) -> (VecDeque<Seen>, bool) {
         let (image_bytes_max, large) = match self.comparison {
             // None of those is very large, and who only compares does not wait for the lock a second time.
             Some(of) => (of.image_bytes_max, LargeCopy::AtOnce),
             None => (usize::MAX, LargeCopy::Afterwards(ImageBuffer::SHORT_BYTES)),
         };
-        let place = (&self.engine.layout, Partition::of_shape(view, self.shape));
-        let mut at = resume(view, place, self.last);
+        let partition = Partition::of_shape(view, self.shape);
+        let mut at = resume(view, &self.engine.layout, partition, self.last);
         let mut seen = VecDeque::new();
         for _ in 0..STEP_RECORDS {
             if at == 0 || seen.len() == at_most {
@@ -204,7 +205,7 @@ impl Scan {
             }
             self.last = Some((at, sequence));
             if record::image_bytes(header) <= image_bytes_max {
-                match large.of(view, (self.shape, at), &kinds) {
+                match large.of(view, (self.shape, at), kinds) {
                     Seen::Copied(copy) if !fits(template, &copy) => {}
                     one => seen.push_back(one),
                 }
@@ -232,7 +233,8 @@ impl Scan {
 /// The first record of a partition behind the last one that was looked at: of that, its reference and sequence number.
 pub(crate) fn resume(
     view: &View<'_>,
-    (layout, partition): (&Layout, Partition<'_>),
+    layout: &Layout,
+    partition: Partition<'_>,
     last: Option<(u32, u64)>,
 ) -> u32 {
     let first = partition.page().load(FIRST);

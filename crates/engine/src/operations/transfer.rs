@@ -128,14 +128,15 @@ fn transfer_at_last(
     remove: bool,
 ) -> Result<u64, Error> {
     filtered::filtering(store, template, &mut FilterResults::default(), |filter_results| {
-        transfer_filtered(store, other, (template, filter_results), remove)
+        transfer_filtered(store, other, template, filter_results, remove)
     })
 }
 
 fn transfer_filtered(
     store: &Store,
     other: &Store,
-    (template, filter_results): (&[TemplateRef<'_>], &FilterResults),
+    template: &[TemplateRef<'_>],
+    filter_results: &FilterResults,
     remove: bool,
 ) -> Result<Filtered<u64>, Error> {
     let purpose = if remove { Purpose::Take } else { Purpose::Read };
@@ -144,7 +145,7 @@ fn transfer_filtered(
         let lock = |targets: &Targets<'_>| lock_both(store, other, targets).map_err(Failure::from);
         let how = Look { targets, lock, recalls: true };
         let done = moment::at_moment(store, &how, |both, targets| {
-            transfer_once(store, other, both, (targets, filter_results, remove))
+            transfer_once(store, other, both, targets, filter_results, remove)
         });
         match done {
             Ok(done) => return Ok(done.unwrap_or(Filtered::Done(0))),
@@ -164,7 +165,9 @@ fn transfer_once<'a>(
     store: &'a Store,
     other: &'a Store,
     Both { mut sections, places, known, shapes }: Both<'a>,
-    (targets, filter_results, remove): (&Targets<'_>, &FilterResults, bool),
+    targets: &Targets<'_>,
+    filter_results: &FilterResults,
+    remove: bool,
 ) -> Result<Option<Filtered<u64>>, Failure> {
     let [from, into] = &mut sections;
     if let Some(unknown) = filter_results.missing(store, from, &targets.all, Among::Listed) {

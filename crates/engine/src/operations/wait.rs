@@ -100,21 +100,18 @@ pub(crate) fn waiter_for(
     deadline: Option<HandOffDeadline>,
 ) -> Result<Waiter, Error> {
     if has_condition(template) {
-        return filtered::filtered_waiter(
-            engine,
-            template,
-            (want, deadline),
-            FilterResults::default(),
-        );
+        let filter_results = FilterResults::default();
+        return filtered::filtered_waiter(engine, template, want, deadline, filter_results);
     }
-    waiter_with(engine, template, (want, deadline), |_| Ok(()))
+    waiter_with(engine, template, want, deadline, |_| Ok(()))
 }
 
 /// As [`crate::Engine::waiter`]; `prepare` makes its wait node ready for others to find.
 pub(crate) fn waiter_with(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
-    (want, deadline): (Want, Option<HandOffDeadline>),
+    want: Want,
+    deadline: Option<HandOffDeadline>,
     prepare: impl FnOnce(u32) -> Result<(), Error>,
 ) -> Result<Waiter, Error> {
     let mut waiter = waiter_in(engine, node_memory::claim_node(engine)?, want);
@@ -324,7 +321,7 @@ impl Waiter {
         timeout: Option<Duration>,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
-        self.wait_for((timeout, true), goes_on)
+        self.wait_for(timeout, true, goes_on)
     }
 
     /// As [`Waiter::wait_while`], by a caller who has more time than `part`, and does something else before it waits again.
@@ -334,25 +331,27 @@ impl Waiter {
     ///
     /// As [`Waiter::wait`].
     pub fn wait_part(&self, part: Duration, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
-        self.wait_for((Some(part), false), goes_on)
+        self.wait_for(Some(part), false, goes_on)
     }
 
     fn wait_for(
         &self,
-        limit: (Option<Duration>, bool),
+        timeout: Option<Duration>,
+        is_all: bool,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
         if self.own_look.is_some() {
-            return self.wait_and_look(limit, goes_on);
+            return self.wait_and_look(timeout, is_all, goes_on);
         }
-        self.wait_for_signal(limit, goes_on)
+        self.wait_for_signal(timeout, is_all, goes_on)
     }
 
     /// As [`Waiter::wait_while`], but for what the waiter may find itself. `is_all` says whether `timeout` is all the time
     /// that the caller has.
     pub(crate) fn wait_for_signal(
         &self,
-        (timeout, is_all): (Option<Duration>, bool),
+        timeout: Option<Duration>,
+        is_all: bool,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
         if self.happened() || self.is_served_again()? {
@@ -361,14 +360,13 @@ impl Waiter {
         Section::end_cohort(&self.engine.memory);
         let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
-        let limits = (begin_ns, deadline_ns);
         let processor = process::processor();
-        let spun = spin::spin(self.signal(), limits, || self.happened());
+        let spun = spin::spin(self.signal(), begin_ns, deadline_ns, || self.happened());
         if let Some(now_ns) = spun {
             spin::learn(now_ns - begin_ns, self.signal(), processor);
             return Ok(true);
         }
-        let slept = self.sleep((deadline_ns, is_all), goes_on);
+        let slept = self.sleep(deadline_ns, is_all, goes_on);
         timer_leader::resign(&self.engine, self.number);
         let happened = slept?;
         spin::learn(clock::monotonic_ns() - begin_ns, self.signal(), processor);
@@ -377,7 +375,8 @@ impl Waiter {
 
     fn sleep(
         &self,
-        (deadline_ns, is_all): (Option<u64>, bool),
+        deadline_ns: Option<u64>,
+        is_all: bool,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
         loop {

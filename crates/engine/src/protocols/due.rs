@@ -84,9 +84,9 @@ pub(crate) fn catch_up_once(
                 lost = lost_with(store, &mut section, partition, reference)?.into_iter();
                 continue;
             }
-            fire(store, &mut section, partition, reference, (now_ms, room))?
+            fire(store, &mut section, partition, reference, now_ms, room)?
         } else if let Some(number) = hand_off::first_late(section.view(), partition, now_ms) {
-            recall_late(store, &mut section, partition, number, (now_ms, room))?
+            recall_late(store, &mut section, partition, number, now_ms, room)?
         } else {
             break;
         };
@@ -114,7 +114,8 @@ pub(crate) fn recall_late<'m>(
     section: &mut Section<'m>,
     partition: Partition<'m>,
     number: u32,
-    (now_ms, room): (u64, Room),
+    now_ms: u64,
+    room: Room,
 ) -> Result<Delivery, Error> {
     if room == Room::None {
         hand_off::postpone(section.view(), number, now_ms + POSTPONED_MS);
@@ -129,7 +130,8 @@ pub(crate) fn fire<'m>(
     section: &mut Section<'m>,
     partition: Partition<'m>,
     reference: u32,
-    (now_ms, room): (u64, Room),
+    now_ms: u64,
+    room: Room,
 ) -> Result<Delivery, Error> {
     let header = record::header(section.view(), reference);
     let (shape, _) = record::shape_of(header);
@@ -153,7 +155,7 @@ pub(crate) fn fire<'m>(
     match state {
         record::DELAYED => {
             let visible_ms = wheel::due_ms(section.view(), reference);
-            lease::reveal(store, section, partition, (reference, visible_ms), kinds.as_slice())
+            lease::reveal(store, section, partition, reference, visible_ms, kinds.as_slice())
         }
         record::CLAIMED
             if outliving::is_one(section.view(), record::at(section.view(), reference)) =>
@@ -222,7 +224,7 @@ pub(crate) fn lose<'m>(
 ) -> Result<Delivery, Error> {
     match settle::held_at(store, section.view(), place, list) {
         Some((record, fence)) if fence == place.fence => {
-            hold::let_go_of(store, section, partition, (record, list))
+            hold::let_go_of(store, section, partition, record, list)
         }
         _ => Ok(Delivery::default()),
     }

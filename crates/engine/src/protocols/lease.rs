@@ -73,7 +73,7 @@ pub(crate) fn put_if_absent_leased<'f>(
     let numbered = numbered(store, terms);
     incoming.terms = Some(numbered);
     let shape = registry::shape(store, &incoming.kinds, incoming.fields.first())?;
-    let stored = exchange::store_if_absent(store, (&incoming, shape), unless)?;
+    let stored = exchange::store_if_absent(store, &incoming, shape, unless)?;
     let scope = partition::scope_of(shape);
     Ok(stored.map(|reference| Lease { scope, reference, number: numbered.number }))
 }
@@ -84,7 +84,8 @@ pub(crate) fn reveal<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (reference, visible_ms): (u32, u64),
+    reference: u32,
+    visible_ms: u64,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let record = record::at(section.view(), reference);

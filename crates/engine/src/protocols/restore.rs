@@ -39,7 +39,7 @@ pub(crate) fn restore(store: &Store, kept: &Kept, tuple: TupleRef<'_>) -> Result
         Ok(reference)
     })?;
     if kept.attempts != Attempts::default() {
-        provide::retry(store, || restore_attempts(store, (shape, reference), &kept.attempts))?;
+        provide::retry(store, || restore_attempts(store, shape, reference, &kept.attempts))?;
     }
     Ok(true)
 }
@@ -47,7 +47,8 @@ pub(crate) fn restore(store: &Store, kept: &Kept, tuple: TupleRef<'_>) -> Result
 /// Tells a tuple what became of the attempts at it.
 fn restore_attempts(
     store: &Store,
-    (shape, reference): (u32, u32),
+    shape: u32,
+    reference: u32,
     attempts: &Attempts,
 ) -> Result<(), Error> {
     let mut section = Section::enter(&store.memory, partition::scope_of(shape))?;
@@ -59,7 +60,7 @@ fn restore_attempts(
     if attempts.is_dead && record.header.load(record::STATE) == record::LIVE {
         links::unlink(&mut section, partition, reference);
         links::hold(&mut section, reference, record::DEAD);
-        settle::list_dead(store, &mut section, partition, (record, extension))?;
+        settle::list_dead(store, &mut section, partition, record, extension)?;
     }
     section.commit()?;
     Ok(())

@@ -117,7 +117,7 @@ pub(crate) fn subscribe(
     let (events_max, bytes) = room_for(terms)?;
     let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
     let filter = if has_condition(template) { Filter::new(template)? } else { None };
-    let waiter = wait::waiter_with(engine, &fields, (Want::Events, None), |number| {
+    let waiter = wait::waiter_with(engine, &fields, Want::Events, None, |number| {
         node(&engine.memory.view(), number).init(EVENT_KINDS, terms.kinds);
         node_memory::add_ring(engine, number, events_max, bytes)
     })?;

@@ -102,7 +102,8 @@ impl Habits {
 /// yet, a microsecond before at most: another look at the clock would cost more than it told.
 pub(crate) fn spin(
     signal: &AtomicU32,
-    (begin_ns, deadline_ns): (u64, Option<u64>),
+    begin_ns: u64,
+    deadline_ns: Option<u64>,
     happened: impl Fn() -> bool,
 ) -> Option<u64> {
     let end_ns = deadline_ns.unwrap_or(u64::MAX).min(begin_ns + SPIN_NS_MAX);

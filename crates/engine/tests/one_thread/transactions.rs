@@ -198,8 +198,8 @@ fn orders_are_kept_over_what_it_has_put_itself_t2() {
     let template = any_job();
     let template = [TemplateRef::new(&template)];
     assert_eq!(transaction.read_all(0, &template, None, number).unwrap(), [6]);
-    assert_eq!(transaction.try_take_many(0, &template, (2, 2), number).unwrap(), None);
-    assert_eq!(transaction.try_take_many(0, &template, (1, 2), number).unwrap(), Some(vec![6]));
+    assert_eq!(transaction.try_take_many(0, &template, 2, 2, number).unwrap(), None);
+    assert_eq!(transaction.try_take_many(0, &template, 1, 2, number).unwrap(), Some(vec![6]));
     transaction.abort().unwrap();
     assert_eq!(contents(&engine), [5, 3]);
 }

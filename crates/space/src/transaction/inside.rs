@@ -337,7 +337,7 @@ impl<'t> Inside<'t> {
             }
         };
         let visitor = |tuple: TupleView<'_>| visitor(tuple).map_err(Lifted::caller);
-        lift(inner.try_take_many(self.at, template, (at_least, at_most), visitor))
+        lift(inner.try_take_many(self.at, template, at_least, at_most, visitor))
     }
 
     /// Copies the matches of one moment, up to `limit`; no other caller can take them from then on (rule X3).

@@ -40,7 +40,8 @@ pub(crate) struct OwnLook {
 pub(crate) fn filtered_waiter(
     engine: &Arc<Engine>,
     template: &[TemplateRef<'_>],
-    (want, deadline): (Want, Option<HandOffDeadline>),
+    want: Want,
+    deadline: Option<HandOffDeadline>,
     filter_results: FilterResults,
 ) -> Result<Waiter, Error> {
     let fields: Vec<TemplateRef<'_>> = template.iter().map(|one| one.without_condition()).collect();
@@ -109,7 +110,8 @@ impl Waiter {
     #[cold]
     pub(crate) fn wait_and_look(
         &self,
-        (timeout, is_all): (Option<Duration>, bool),
+        timeout: Option<Duration>,
+        is_all: bool,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
         let begin_ns = clock::monotonic_ns();
@@ -120,8 +122,7 @@ impl Waiter {
             }
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
-            let limit = (left_ns.map(Duration::from_nanos), is_all);
-            if !self.wait_for_signal(limit, &goes_on)? {
+            if !self.wait_for_signal(left_ns.map(Duration::from_nanos), is_all, &goes_on)? {
                 // What came at the last moment came in time.
                 return self.look_itself();
             }

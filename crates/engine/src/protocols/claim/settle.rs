@@ -60,7 +60,7 @@ impl<H: Handle> Claim<H> {
                 free_claimed(engine, section, partition, record)
             }))
         } else {
-            self.settled(done_with(engine, self.place, (puts, terms)))
+            self.settled(done_with(engine, self.place, puts, terms))
         }
     }
 
@@ -247,7 +247,7 @@ pub(super) fn end_claim<'m>(
     partition: Partition<'m>,
     record: Record<'m>,
 ) -> Result<Extension<'m>, Error> {
-    end_hold(store, section, partition, (record, List::Claimed))
+    end_hold(store, section, partition, record, List::Claimed)
 }
 
 /// Takes a record off a list of those in somebody's hands.
@@ -256,7 +256,8 @@ pub(crate) fn end_hold<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, list): (Record<'m>, List),
+    record: Record<'m>,
+    list: List,
 ) -> Result<Extension<'m>, Error> {
     let Some(extension) = extension::of(section.view(), record.header) else {
         return Err(store::damaged(store, "a record in somebody's hands has no extension"));
@@ -302,7 +303,8 @@ pub(crate) fn publish_end<'m>(
 fn done_with(
     store: &Store,
     place: Place,
-    (puts, terms): (&[TupleRef<'_>], &[LeaseTerms]),
+    puts: &[TupleRef<'_>],
+    terms: &[LeaseTerms],
 ) -> Result<(), Error> {
     let mut incoming = Together::new();
     bulk::all_incoming(store, puts, &mut incoming)?;
@@ -408,7 +410,7 @@ pub(crate) fn fail_claim<'m>(
     let most = extension.load(ATTEMPTS_MAX);
     let is_last = most != 0 && number >= most;
     let delivery = if is_last && !clock::is_past(lease_end_ms(section.view(), record)) {
-        give_up(store, section, partition, (record, extension), kinds)?
+        give_up(store, section, partition, record, extension, kinds)?
     } else {
         let back = (record.reference, EventKind::Return.into());
         held::give_back(store, section, partition, back, kinds)?
@@ -423,13 +425,14 @@ fn give_up<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, extension): (Record<'m>, Extension<'m>),
+    record: Record<'m>,
+    extension: Extension<'m>,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
     let gone = (record.reference, EventKind::Expire);
     let delivery = deliver::publish_removal(store, section, partition, gone, kinds)?;
     section.add(partition.page(), HELD, -1);
-    list_dead(store, section, partition, (record, extension))?;
+    list_dead(store, section, partition, record, extension)?;
     Ok(delivery)
 }
 
@@ -438,7 +441,8 @@ pub(crate) fn list_dead<'m>(
     store: &Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, extension): (Record<'m>, Extension<'m>),
+    record: Record<'m>,
+    extension: Extension<'m>,
 ) -> Result<(), Error> {
     list::push(section, partition, List::Dead, (record.reference, extension));
     section.set_words([

@@ -139,7 +139,7 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
         match error {
             Error::SpaceFull(full)
                 if !full.is_for_others()
-                    && make_room(&changes, (index, full.system_free_bytes), has_dropped)? =>
+                    && make_room(&changes, index, full.system_free_bytes, has_dropped)? =>
             {
                 has_dropped = true;
             }
@@ -149,10 +149,11 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
 }
 
 /// Drops a tuple for change number `index`, if that is the policy of its space and all changes may find room then. The
-/// second of the pair is how many bytes the system has left, if it said so. Returns whether it did.
+/// system has so many bytes left, if it said so. Returns whether it did.
 fn make_room(
     changes: &[Change<'_>],
-    (index, system_free_bytes): (usize, Option<u64>),
+    index: usize,
+    system_free_bytes: Option<u64>,
     has_dropped: bool,
 ) -> Result<bool, Error> {
     for (number, Change { part, incoming, .. }) in changes.iter().enumerate() {
@@ -294,7 +295,7 @@ impl<'a> Change<'a> {
             let Some((record, _)) = held.filter(|(_, fence)| *fence == place.fence) else {
                 return Ok(None);
             };
-            settle::end_hold(engine, section, partition, (record, List::Enlisted))?;
+            settle::end_hold(engine, section, partition, record, List::Enlisted)?;
             section.add(partition.page(), HELD, -1);
             wakes.join(settle::publish_end(engine, section, partition, record)?);
         }

@@ -110,10 +110,11 @@ pub(crate) fn delist<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, happening): (Record<'m>, Happening),
+    record: Record<'m>,
+    happening: Happening,
     kinds: &[Kind],
 ) -> Result<Delivery, Error> {
-    settle::end_hold(store, section, partition, (record, List::Enlisted))?;
+    settle::end_hold(store, section, partition, record, List::Enlisted)?;
     held::give_back(store, section, partition, (record.reference, happening), kinds)
 }
 
@@ -126,7 +127,7 @@ pub(crate) fn release_hold(store: &Store, place: Place, happening: Happening) ->
         let delivery = match settle::held_at(store, section.view(), place, List::Enlisted) {
             Some((record, fence)) if fence == place.fence => {
                 let kinds = kinds_of(store, section.view(), record.header)?;
-                delist(store, &mut section, partition, (record, happening), kinds.as_slice())?
+                delist(store, &mut section, partition, record, happening, kinds.as_slice())?
             }
             _ => Delivery::default(),
         };
@@ -171,11 +172,11 @@ fn delist_locked<'m>(
 ) -> Result<(Delivery, Option<Lock>), Error> {
     let kinds = kinds_of(store, section.view(), record.header)?;
     if clock::is_past(lease_end_ms(section.view(), record)) {
-        let back = (record, Happening::Unpublished);
-        let delivery = delist(store, section, partition, back, kinds.as_slice())?;
+        let back = Happening::Unpublished;
+        let delivery = delist(store, section, partition, record, back, kinds.as_slice())?;
         return Ok((delivery, None));
     }
-    settle::end_hold(store, section, partition, (record, List::Enlisted))?;
+    settle::end_hold(store, section, partition, record, List::Enlisted)?;
     section.add(partition.page(), HELD, -1);
     let shown = deliver::show(store, section, partition, record.reference, kinds.as_slice())?;
     links::link_back(store, section, partition, record.reference, kinds.as_slice())?;
@@ -190,7 +191,7 @@ fn delist_locked<'m>(
 pub(crate) fn free_enlisted_of(store: &Store, gone: Gone, scope: u32) -> Result<(), Error> {
     for lost in settle::lost_by(store, gone, scope, &[List::Enlisted, List::Locks])? {
         settle::lose_one(store, lost, |section, partition, record| {
-            let_go_of(store, section, partition, (record, lost.list))
+            let_go_of(store, section, partition, record, lost.list)
         })?;
     }
     Ok(())
@@ -201,12 +202,13 @@ pub(crate) fn let_go_of<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (record, list): (Record<'m>, List),
+    record: Record<'m>,
+    list: List,
 ) -> Result<Delivery, Error> {
     if list == List::Locks {
         return lock::unlock(store, section, partition, record);
     }
     let kinds = kinds_of(store, section.view(), record.header)?;
-    let given_up = (record, EventKind::Return.into());
-    delist(store, section, partition, given_up, kinds.as_slice())
+    let happening = EventKind::Return.into();
+    delist(store, section, partition, record, happening, kinds.as_slice())
 }

@@ -153,7 +153,7 @@ pub(crate) fn take_off<'m>(
     partition: Partition<'m>,
     lock: Record<'m>,
 ) -> Result<Delivery, Error> {
-    settle::end_hold(store, section, partition, (lock, List::Locks))?;
+    settle::end_hold(store, section, partition, lock, List::Locks)?;
     let Some(record) = locked(store, section.view(), partition, lock) else {
         return Ok(Delivery::default());
     };
@@ -255,11 +255,12 @@ pub(crate) fn take_locked<'m>(
     store: &'m Store,
     section: &mut Section<'m>,
     partition: Partition<'m>,
-    (lock, record): (&Lock, Record<'m>),
+    lock: &Lock,
+    record: Record<'m>,
     term: Term,
 ) -> Result<Enlisted, Error> {
     let block = record::at(section.view(), lock.place.reference);
-    settle::end_hold(store, section, partition, (block, List::Locks))?;
+    settle::end_hold(store, section, partition, block, List::Locks)?;
     count_down(section, record);
     section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
     step::begin(section)?;

@@ -37,8 +37,10 @@ impl Part {
     pub(super) fn take(
         &mut self,
         template: &[TemplateRef<'_>],
-        (order, rival): (Order, Option<Number>),
-        (term, copy): (Term, &mut TupleBuffer),
+        order: Order,
+        rival: Option<Number>,
+        term: Term,
+        copy: &mut TupleBuffer,
     ) -> Result<Option<(Enlisted, bool)>, Error> {
         if self.locks.is_empty() {
             let engine: &Store = &self.engine;
@@ -50,7 +52,7 @@ impl Part {
         }
         // By all other orders, what it has put itself comes after all that is in the space, or has won before.
         let rival = rival.filter(|_| order.is_by_field());
-        match self.take_first(template, (order, rival), (term, copy))? {
+        match self.take_first(template, order, rival, term, copy)? {
             None | Some(First::Preceded) => Ok(None),
             Some(First::Taken(taken, is_copied, lock)) => {
                 if let Some(lock) = lock {
@@ -58,7 +60,7 @@ impl Part {
                 }
                 Ok(Some((taken, is_copied)))
             }
-            Some(First::Passed) => self.take_shown(template, (order, rival), (term, copy)),
+            Some(First::Passed) => self.take_shown(template, order, rival, term, copy),
         }
     }
 
@@ -67,8 +69,10 @@ impl Part {
     fn take_first(
         &self,
         template: &[TemplateRef<'_>],
-        (order, rival): (Order, Option<Number>),
-        (term, copy): (Term, &mut TupleBuffer),
+        order: Order,
+        rival: Option<Number>,
+        term: Term,
+        copy: &mut TupleBuffer,
     ) -> Result<Option<First>, Error> {
         let (engine, locks): (&Engine, _) = (&self.engine, &self.locks);
         let rival = rival.map(|number| self.writes.get(number).view());
@@ -96,7 +100,7 @@ impl Part {
                 return Ok(First::Passed);
             };
             let is_copied = copy.fill_short(section.view(), record, kinds);
-            let taken = lock::take_locked(engine, section, partition, (lock, record), term)?;
+            let taken = lock::take_locked(engine, section, partition, lock, record, term)?;
             // Frees last: a block that this section frees must not be filled in it again.
             lock::free_lock(engine, section, lock.place)?;
             Ok(First::Taken(taken, is_copied, Some(*lock)))
@@ -108,8 +112,10 @@ impl Part {
     fn take_shown(
         &mut self,
         template: &[TemplateRef<'_>],
-        (order, rival): (Order, Option<Number>),
-        (term, copy): (Term, &mut TupleBuffer),
+        order: Order,
+        rival: Option<Number>,
+        term: Term,
+        copy: &mut TupleBuffer,
     ) -> Result<Option<(Enlisted, bool)>, Error> {
         let Self { engine, locks, writes, .. } = self;
         let engine: &Store = engine;
@@ -126,14 +132,15 @@ impl Part {
         let copying = |view: &View<'_>, record: Record<'_>, kinds: &Kinds| {
             copy.fill_short(view, record, kinds)
         };
-        Ok(take_at_once(engine, locks, (template, term), (choose, copying))?.pop())
+        Ok(take_at_once(engine, locks, template, term, choose, copying)?.pop())
     }
 
     /// Takes up to `at_most` matches, or none if there are fewer than `at_least`. Returns copies of the short ones.
     pub(super) fn take_many(
         &mut self,
         template: &[TemplateRef<'_>],
-        (at_least, at_most): (usize, usize),
+        at_least: usize,
+        at_most: usize,
         term: Term,
     ) -> Result<Vec<(Enlisted, Option<TupleCopy>)>, Error> {
         let Self { engine, locks, .. } = self;
@@ -145,7 +152,7 @@ impl Part {
             }
             found.iter().map(|found| found.place(targets)).collect()
         };
-        take_at_once(engine, locks, (template, term), (choose, TupleCopy::of_short))
+        take_at_once(engine, locks, template, term, choose, TupleCopy::of_short)
     }
 }
 
@@ -154,11 +161,10 @@ impl Part {
 fn take_at_once<C>(
     store: &Store,
     locks: &mut Locks,
-    (template, term): (&[TemplateRef<'_>], Term),
-    (choose, mut copying): (
-        impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
-        impl FnMut(&View<'_>, Record<'_>, &Kinds) -> C,
-    ),
+    template: &[TemplateRef<'_>],
+    term: Term,
+    choose: impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
+    mut copying: impl FnMut(&View<'_>, Record<'_>, &Kinds) -> C,
 ) -> Result<Vec<(Enlisted, C)>, Error> {
     let done = bulk::at_one_moment(store, template, Purpose::Take, |section, targets| {
         let is_here = |lock: &&Lock| {
@@ -179,7 +185,7 @@ fn take_at_once<C>(
             let enlisted = if let Some(lock) = lock {
                 shown.retain(|other| other.key() != lock.key());
                 turned.push(*lock);
-                lock::take_locked(store, section, partition, (lock, record), term)?
+                lock::take_locked(store, section, partition, lock, record, term)?
             } else {
                 hold::enlist(store, section, partition, Hit { record, place: None }, term)?
             };

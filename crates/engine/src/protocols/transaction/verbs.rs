@@ -104,9 +104,11 @@ impl Transaction {
         let own = self.match_in_writes(at, template, order);
         if order != Order::Lifo || own.is_none() {
             let mut copy = TupleBuffer::new();
-            let into = (self.term_in(at), &mut copy);
-            if let Some(taken) = self.parts[at].take(template, (order, own), into)? {
-                return self.visit_held(at, (taken, &mut copy), (order, own), visitor).map(Some);
+            let term = self.term_in(at);
+            if let Some(taken) = self.parts[at].take(template, order, own, term, &mut copy)? {
+                return self
+                    .visit_held(at, taken, &mut copy, own.map(|own| (order, own)), visitor)
+                    .map(Some);
             }
         }
         own.map(|number| self.visit_written(at, number, visitor)).transpose()
@@ -159,7 +161,7 @@ impl Transaction {
         limit: Option<usize>,
         visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let taken = self.try_take_many(at, template, (0, limit.unwrap_or(usize::MAX)), visitor)?;
+        let taken = self.try_take_many(at, template, 0, limit.unwrap_or(usize::MAX), visitor)?;
         Ok(taken.unwrap_or_default())
     }
 
@@ -173,14 +175,15 @@ impl Transaction {
         &mut self,
         at: usize,
         template: &[TemplateRef<'_>],
-        (at_least, at_most): (usize, usize),
+        at_least: usize,
+        at_most: usize,
         mut visitor: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         self.require_open()?;
         let own = self.parts[at].writes.matches(template);
-        let from_space = (at_least.saturating_sub(own.len()), at_most);
+        let from_space = at_least.saturating_sub(own.len());
         let term = self.term_in(at);
-        let taken = self.parts[at].take_many(template, from_space, term)?;
+        let taken = self.parts[at].take_many(template, from_space, at_most, term)?;
         if taken.len() + own.len() < at_least {
             return Ok(None);
         }
@@ -313,9 +316,9 @@ impl Transaction {
         let mut copy = TupleBuffer::new();
         match waiter.finish_enlisted(self.term_in(at), &mut copy)? {
             Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
-            Outcome::Done(taken) => self
-                .visit_held(at, (taken, &mut copy), (Order::Fifo, None), visitor)
-                .map(Outcome::Done),
+            Outcome::Done(taken) => {
+                self.visit_held(at, taken, &mut copy, None, visitor).map(Outcome::Done)
+            }
         }
     }
 
@@ -330,13 +333,14 @@ impl Transaction {
         part.writes.pick(template, order, random)
     }
 
-    /// Gives what was taken from the space to `visitor`, by way of `copy`, unless it was copied there. If the order
-    /// asks for it rather, it is a tuple that the transaction has put itself.
+    /// Gives what was taken from the space to `visitor`, by way of `copy`, unless it was copied there. If the order of
+    /// the `rival` asks for that rather, it is a tuple that the transaction has put itself.
     fn visit_held<R, E: From<Error>>(
         &mut self,
         at: usize,
-        ((taken, is_copied), copy): ((Enlisted, bool), &mut TupleBuffer),
-        (order, own): (Order, Option<Number>),
+        (taken, is_copied): (Enlisted, bool),
+        copy: &mut TupleBuffer,
+        rival: Option<(Order, Number)>,
         visitor: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let part = &mut self.parts[at];
@@ -352,8 +356,8 @@ impl Transaction {
             return Err(self.run_out()?.into());
         }
         let view = copy.view();
-        if let Some(own) =
-            own.filter(|own| is_preceded(&view, &part.writes.get(*own).view(), order))
+        if let Some((order, own)) = rival
+            && is_preceded(&view, &part.writes.get(own).view(), order)
         {
             self.put_back(at, &[taken])?;
             return self.visit_written(at, own, visitor);

@@ -20,11 +20,11 @@ fn a_take_that_fails_before_its_tuple_is_seen_takes_nothing_x5() {
     let template = [TemplateRef::new(&patterns)];
     let hour = Duration::from_secs(3600);
     let mut transaction = Transaction::begin([Arc::clone(&engine)], hour).unwrap();
-    let (how, mut copy) = ((Order::Fifo, None), TupleBuffer::new());
-    let into = (transaction.term, &mut copy);
-    let taken = transaction.parts[0].take(&template, how, into).unwrap().unwrap();
+    let (term, mut copy) = (transaction.term, TupleBuffer::new());
+    let taken = transaction.parts[0].take(&template, Order::Fifo, None, term, &mut copy);
+    let taken = taken.unwrap().unwrap();
     let refused = testing::beside_one_inside(&engine, || {
-        transaction.visit_held(0, (taken, &mut copy), how, |_| Ok::<_, Error>(()))
+        transaction.visit_held(0, taken, &mut copy, None, |_| Ok::<_, Error>(()))
     });
     assert!(matches!(refused, Err(Error::Memory(_))), "{refused:?}");
     transaction.commit().unwrap();
