@@ -90,7 +90,7 @@ fn exception(py: Python<'_>, misfit: Misfit, place: &str) -> PyErr {
 
 fn convert(object: &Bound<'_, PyAny>) -> Result<Pattern, Misfit> {
     if let Ok(class) = object.cast::<PyType>() {
-        return class_kinds(class).map(Pattern::Kinds);
+        return class_pattern(class);
     }
     if object.is_instance_of::<PyEllipsis>() {
         return Ok(Pattern::ANY);
@@ -133,28 +133,22 @@ static KNOWN_KINDS: [(&KnownClass, Kind); 4] = [
     (&known::DECIMAL, Kind::Decimal),
 ];
 
-/// The kinds that the formal `class` accepts (rule M3).
-fn class_kinds(class: &Bound<'_, PyType>) -> Result<KindSet, Misfit> {
+/// The fields that the formal `class` accepts: of a kind (rule M3), or entries of a class (rule M5).
+fn class_pattern(class: &Bound<'_, PyType>) -> Result<Pattern, Misfit> {
+    let of_kind = |kind| Pattern::Kinds(KindSet::of(kind));
     if let Some(kind) = class_kind(class) {
-        return Ok(KindSet::of(kind));
+        return Ok(of_kind(kind));
     }
     if known::is_typing_any(class)? {
-        return Ok(KindSet::ALL);
+        return Ok(Pattern::ANY);
     }
     for (known, kind) in KNOWN_KINDS {
         if known.is(class)? {
-            return Ok(KindSet::of(kind));
+            return Ok(of_kind(kind));
         }
     }
-    if entries::of_object(class)?.is_some() {
-        return Err(Misfit::Pattern {
-            what: format!(
-                "the class {} of entries, which is no kind of field",
-                values::shown(class)
-            ),
-            hint: "give the class as the only argument, with fields by name; in a field an instance \
-                   matches itself, and ... matches anything",
-        });
+    if let Some((entry, _)) = entries::of_object(class)? {
+        return Ok(Pattern::class(entry.names().name()));
     }
     Err(Misfit::Pattern {
         what: format!("the class {}, which is no kind of field", values::shown(class)),

@@ -8,6 +8,7 @@
 mod decode;
 mod decoded;
 mod encode;
+mod entry;
 mod error;
 mod read;
 mod same;
@@ -20,6 +21,7 @@ pub use error::{DecodeError, EncodeError};
 pub use read::Reader;
 pub use template::encode_template_refs;
 
+pub(crate) use entry::is_of_class;
 pub(crate) use read::Item;
 pub(crate) use same::{hash, same};
 
@@ -70,4 +72,6 @@ pub(crate) mod extension {
     pub(crate) const ENTRIES: i8 = 25;
     /// An array of an alternative without a condition, and the text of its condition.
     pub(crate) const WHERE: i8 = 26;
+    /// The name of a class whose entries match, as fields.
+    pub(crate) const CLASS: i8 = 27;
 }

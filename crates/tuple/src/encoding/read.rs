@@ -335,7 +335,7 @@ impl<'a> Reader<'a> {
             extension::ENTRY => Item::Entry(inner),
             extension::OPAQUE => Item::Opaque(inner),
             extension::ORDERED_MAP => Item::OrderedMap(inner),
-            extension::KINDS..=extension::WHERE => Item::Pattern(code, inner),
+            extension::KINDS..=extension::CLASS => Item::Pattern(code, inner),
             _ => return Err(error("an extension type that is not known here")),
         })
     }

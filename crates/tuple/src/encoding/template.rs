@@ -154,6 +154,7 @@ fn write_test(out: &mut Vec<u8>, test: &Test) -> Result<(), EncodeError> {
         Node::Glob(glob) => {
             write::extension(out, extension::GLOB, |out| write::str(out, glob.source()))
         }
+        Node::Class(name) => write::extension(out, extension::CLASS, |out| write::str(out, name)),
         Node::Not(test) => write::extension(out, extension::NOT, |out| write_test(out, test)),
         Node::All(tests) => write::extension(out, extension::ALL, |out| write_tests(out, tests)),
         Node::Any(tests) => write::extension(out, extension::ANY, |out| write_tests(out, tests)),
@@ -262,6 +263,7 @@ fn pattern(reader: &mut Reader<'_>, levels: usize) -> Result<Pattern, DecodeErro
         extension::IN => is_in(&mut payload)?,
         extension::PREFIX => Pattern::prefix(value(&mut payload)?),
         extension::GLOB => Pattern::glob(payload.expect_str("a glob is text")?),
+        extension::CLASS => Ok(Pattern::class(payload.expect_str("the name of a class is text")?)),
         extension::NOT => Pattern::not(self::pattern(&mut payload, levels)?),
         extension::ALL | extension::ANY => combination(&mut payload, code, levels)?,
         _ => return Err(DecodeError::new(start, "a rest stands where a pattern must")),

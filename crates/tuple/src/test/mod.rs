@@ -20,9 +20,9 @@ use members::Members;
 use range::Range;
 pub(crate) use range::{compare, compare_families};
 
-use crate::{DEPTH_MAX, Field, KindSet, Pattern, Value};
+use crate::{DEPTH_MAX, Field, Kind, KindSet, Pattern, Value, encoding};
 
-/// A predicate on one field: a range, membership, a prefix, a glob, or a combination of patterns.
+/// A predicate on one field: a range, membership, a prefix, a glob, a class of entries, or a combination of patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
     node: Node,
@@ -41,6 +41,8 @@ pub(crate) enum Node {
     In(Members),
     Prefix(Constant),
     Glob(Glob),
+    /// Entries of the class of this name, and of those derived from it.
+    Class(Box<str>),
     Not(Box<Test>),
     All(Vec<Test>),
     Any(Vec<Test>),
@@ -63,10 +65,13 @@ impl Test {
                 (Field::Bytes(prefix), Field::Bytes(bytes)) => bytes.starts_with(prefix),
                 _ => false,
             },
+            (Node::Class(name), Field::Encoded(entry)) => {
+                encoding::is_of_class(&entry.contiguous(), name)
+            }
             (Node::Not(test), _) => !test.matches(field),
             (Node::All(tests), _) => tests.iter().all(|test| test.matches(field)),
             (Node::Any(tests), _) => tests.iter().any(|test| test.matches(field)),
-            (Node::Glob(_), _) => false,
+            (Node::Glob(_) | Node::Class(_), _) => false,
         }
     }
 
@@ -159,7 +164,12 @@ impl Pattern {
     /// [`PatternError::Glob`] if a bracket is not closed.
     pub fn glob(glob: &str) -> Result<Self, PatternError> {
         let glob = Glob::new(glob)?;
-        Ok(Self::Test(Test::leaf(Node::Glob(glob), KindSet::of(crate::Kind::Str))))
+        Ok(Self::Test(Test::leaf(Node::Glob(glob), KindSet::of(Kind::Str))))
+    }
+
+    /// Fields that are entries of the class `name`, or of one derived from it, whatever they have (rule M5).
+    pub fn class(name: impl Into<Box<str>>) -> Self {
+        Self::Test(Test::leaf(Node::Class(name.into()), KindSet::of(Kind::Entry)))
     }
 
     /// Fields of any kind that `pattern` does not match (rule M5): `not(actual)` is `F != value`.

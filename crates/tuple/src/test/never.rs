@@ -25,6 +25,7 @@ pub(super) fn is_impossible(node: &Node, kinds: KindSet) -> bool {
         | Node::In(_)
         | Node::Prefix(_)
         | Node::Glob(_)
+        | Node::Class(_)
         | Node::Not(_) => false,
     }
 }

@@ -195,7 +195,7 @@ fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, Mistake> {
         return Ok(Pattern::Actual(value(scanner)?));
     }
     if scanner.eat(":") {
-        return kind(scanner).map(Pattern::Kinds);
+        return formal(scanner);
     }
     for (operator, range) in COMPARISONS {
         if scanner.eat(operator) {
@@ -267,7 +267,19 @@ fn value_or_range(scanner: &mut Scanner<'_>, start: usize) -> Result<Pattern, Mi
     Ok(Pattern::Actual(low))
 }
 
-/// Parses what follows the colon of a formal.
+/// Parses what follows the colon of a formal: a kind, or `entry` with the name of a class.
+fn formal(scanner: &mut Scanner<'_>) -> Result<Pattern, Mistake> {
+    let kinds = kind(scanner)?;
+    if kinds != KindSet::of(Kind::Entry) || !scanner.eat("(") {
+        return Ok(Pattern::Kinds(kinds));
+    }
+    scanner.skip_blanks();
+    let class = name(scanner)?;
+    scanner.expect(")")?;
+    Ok(Pattern::class(class))
+}
+
+/// Parses the name of a kind.
 fn kind(scanner: &mut Scanner<'_>) -> Result<KindSet, Mistake> {
     let start = scanner.at();
     let name = scanner.take_while(|character| character.is_ascii_alphanumeric());

@@ -241,6 +241,11 @@ fn write_test(out: &mut Formatter<'_>, test: &Test, place: Tightness) -> fmt::Re
             out.write_str("glob:")?;
             write_text(out, glob.source())
         }
+        Node::Class(name) => {
+            out.write_str(":entry(")?;
+            write_name(out, name)?;
+            out.write_str(")")
+        }
         Node::Not(inner) => {
             if let Node::Actual(actual) = inner.node() {
                 return write!(out, "!= {}", actual.value());

@@ -174,6 +174,7 @@ pub(crate) fn pattern() -> impl Strategy<Value = Pattern> {
         text().prop_map(|text| Pattern::prefix(text).unwrap()),
         vec(any::<u8>(), 0..4).prop_map(|bytes| Pattern::prefix(bytes).unwrap()),
         "([a-z*?]|\\[[a-z]-z\\]){0,6}".prop_map(|glob| Pattern::glob(&glob).unwrap()),
+        prop_oneof![class().prop_map(str::to_owned), text()].prop_map(Pattern::class),
     ];
     leaf.prop_recursive(4, 16, 4, |inner| {
         prop_oneof![
