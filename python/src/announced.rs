@@ -19,8 +19,7 @@ pub(crate) fn announce(
 ) -> PyResult<Option<AnnouncementObject>> {
     let handle = space.get();
     let held = handle.space().announce(what);
-    let held =
-        held.map_err(|error| errors::from_space(space.py(), &error, handle.space().url()))?;
+    let held = held.map_err(|error| errors::from_space(space.py(), &error, handle.url()))?;
     Ok(held.map(|held| AnnouncementObject { _held: held }))
 }
 
@@ -29,5 +28,5 @@ pub(crate) fn announce(
 pub(crate) fn is_announced(space: &Bound<'_, Handle>, what: &str) -> PyResult<Option<bool>> {
     let handle = space.get();
     let answer = handle.space().is_announced(what);
-    answer.map_err(|error| errors::from_space(space.py(), &error, handle.space().url()))
+    answer.map_err(|error| errors::from_space(space.py(), &error, handle.url()))
 }

@@ -25,8 +25,8 @@ use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
 use crate::keywords::{Keywords, SYNC, WHERE};
 use crate::order;
-use crate::space::Handle;
-use crate::{arguments, results};
+use crate::space::{Handle, Place};
+use crate::{arguments, renewal, results};
 
 /// A borrowed argument. It lives as long as the call.
 pub(crate) type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
@@ -39,6 +39,8 @@ pub(crate) trait Verb {
     const HAS_TEMPLATE: bool = true;
     /// Whether it changes the space, and so has the keyword `sync` (rule C4).
     const CHANGES: bool = false;
+    /// Whether its only argument is an iterable.
+    const ITERATES: bool = false;
     /// Its help text, which begins with the signature in the form that `inspect` reads.
     const DOC: &'static CStr;
 
@@ -50,13 +52,30 @@ pub(crate) trait Verb {
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure>;
 }
 
-/// The arguments of one call.
-pub(crate) struct Call<'a, 'py> {
+/// The arguments of one call, as they came.
+pub(crate) struct Given<'a, 'py> {
     pub(crate) py: Python<'py>,
     /// The space as Python has it.
     pub(crate) object: Argument<'a, 'py>,
-    /// The error behind it.
+    /// The same.
     pub(crate) handle: &'a Handle,
+    /// The positional arguments.
+    pub(crate) fields: &'a [Argument<'a, 'py>],
+    pub(crate) keyword_names: Option<Borrowed<'a, 'py, PyTuple>>,
+    pub(crate) keyword_values: &'a [Argument<'a, 'py>],
+}
+
+/// The arguments of one call.
+pub(crate) struct Call<'a, 'py> {
+    pub(crate) py: Python<'py>,
+    /// The space as Python has it; its pinned connection, if it reconnects.
+    pub(crate) object: Argument<'a, 'py>,
+    /// The space that the verb was called on.
+    pub(crate) origin: Argument<'a, 'py>,
+    /// The same as `object`.
+    pub(crate) handle: &'a Handle,
+    /// The space behind it.
+    space: &'a Space,
     /// The positional arguments.
     pub(crate) fields: &'a [Argument<'a, 'py>],
     keyword_names: Option<Borrowed<'a, 'py, PyTuple>>,
@@ -71,10 +90,54 @@ pub(crate) struct Call<'a, 'py> {
 }
 
 impl<'a, 'py> Call<'a, 'py> {
+    /// The call of `V` that was made of `origin`, on the space of `given`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Handle::synced`].
+    #[inline]
+    pub(crate) fn of<V: Verb>(
+        given: &Given<'a, 'py>,
+        origin: Argument<'a, 'py>,
+        space: &'a Space,
+    ) -> PyResult<Self> {
+        let Given { py, object, handle, fields, keyword_names, keyword_values } = *given;
+        let mut call = Self {
+            py,
+            object,
+            origin,
+            handle,
+            space,
+            fields,
+            keyword_names,
+            keyword_values,
+            verb: V::NAME,
+            has_template: V::HAS_TEMPLATE,
+            changes: V::CHANGES,
+            synced: None,
+            until: Cell::new(None),
+        };
+        call.look_for_sync()?;
+        Ok(call)
+    }
+
     /// The space.
     #[inline]
     pub(crate) fn space(&self) -> &Space {
-        self.synced.as_ref().unwrap_or_else(|| self.handle.space())
+        self.synced.as_ref().unwrap_or(self.space)
+    }
+
+    /// Refuses a call in a space that was removed, where the verb looks at the space only later: so one that reconnects does so
+    /// now.
+    ///
+    /// # Errors
+    ///
+    /// Those of a look at the space.
+    pub(crate) fn look_first(&self) -> Result<(), Failure> {
+        if !self.origin.is(self.object) {
+            self.space().stat()?;
+        }
+        Ok(())
     }
 
     /// When the call returns, if it says so itself.
@@ -361,10 +424,17 @@ unsafe extern "C" fn trampoline<V: Verb>(
     // A panic must not unwind into C.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: these are the pointers of the running call.
-        let mut call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
-        match call.look_for_sync().map_err(Failure::from).and_then(|()| V::call(&call)) {
+        let given = unsafe { borrow(py, space, arguments, positional, keyword_names) };
+        let done = match given.handle.place() {
+            Place::Here(space) => match Call::of::<V>(&given, given.object, space) {
+                Ok(call) => V::call(&call),
+                Err(why) => Err(why.into()),
+            },
+            Place::Renewing(renewal) => renewal::call::<V>(renewal, &given),
+        };
+        match done {
             Ok(object) => object.into_ptr(),
-            Err(failure) => raise(py, || call.handle.exception(py, failure)),
+            Err(failure) => raise(py, || given.handle.exception(py, failure)),
         }
     }));
     outcome.unwrap_or_else(|panic| raise(py, || panic_exception(panic.as_ref())))
@@ -378,13 +448,13 @@ unsafe extern "C" fn trampoline<V: Verb>(
 /// [`Handle`]. The `arguments` are an array of `positional` objects and as many more as there are names. The caller
 /// keeps all of them alive until the method returns, and `'a` must end before that.
 #[inline]
-unsafe fn borrow<'a, 'py, V: Verb>(
+unsafe fn borrow<'a, 'py>(
     py: Python<'py>,
     space: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     positional: ffi::Py_ssize_t,
     keyword_names: *mut ffi::PyObject,
-) -> Call<'a, 'py> {
+) -> Given<'a, 'py> {
     // SAFETY: not null, and alive during the call, by the contract of this function.
     let object = unsafe { Borrowed::from_ptr(py, space) };
     // SAFETY: an instance of `Handle`, which the method descriptor has checked.
@@ -401,19 +471,7 @@ unsafe fn borrow<'a, 'py, V: Verb>(
     // the call.
     let arguments = unsafe { std::slice::from_raw_parts::<Argument<'a, 'py>>(arguments, count) };
     let (fields, keyword_values) = arguments.split_at(positional);
-    Call {
-        py,
-        object,
-        handle,
-        fields,
-        keyword_names,
-        keyword_values,
-        verb: V::NAME,
-        has_template: V::HAS_TEMPLATE,
-        changes: V::CHANGES,
-        synced: None,
-        until: Cell::new(None),
-    }
+    Given { py, object, handle, fields, keyword_names, keyword_values }
 }
 
 /// Sets the exception. Attached by the book, since making it runs Python code. When the interpreter ends, no thread can

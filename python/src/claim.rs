@@ -66,7 +66,7 @@ impl Claim {
                 let (tuple, ttl_s) = (self.tuple.bind(py), self.held.ttl().as_secs_f64());
                 let (tuple, problem) = (values::shown(tuple), error.message());
                 let message = format!("your claim on {tuple} (ttl {ttl_s} s) is lost: {problem}");
-                let url = handle.space().url();
+                let url = handle.url();
                 errors::make(py, "ClaimLost", &message, error.hint().as_deref(), Some(url))
             }
             Failure::Space(Error::Misuse { hint, .. }) if self.held.is_settled() => {
@@ -196,7 +196,7 @@ impl Claim {
         let space = self.space.get().space();
         let sync = self.space.get().sync(sync)?;
         let done = || sync.map_or_else(|| self.held.done(), |sync| self.held.done_with_sync(sync));
-        waiting::with_room(py, space, timeout, done)
+        waiting::with_room(py, &space, timeout, done)
             .map_err(|failure| self.exception(py, failure))?;
         let _ = self.ending.set("was done");
         Ok(())

@@ -581,7 +581,7 @@ pub(crate) fn register(handle: &Bound<'_, Handle>, schema: &Bound<'_, PyAny>) ->
             met.by_name.insert(entry.names.name().to_owned(), Arc::clone(&entry));
             met.chosen.clear();
         });
-        let url = handle.get().space().url();
+        let url = handle.get().url();
         meet(py, handle.get(), &entry).map_err(|failure| failure.into_exception(py, url))?;
     }
     Ok(())

@@ -13,6 +13,7 @@
 //! * `search`: one match from one of several spaces. `announced`: the processes that serve functions.
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
 //! * `errors`, `refusal`: failures as exceptions. `unreadable`: a tuple that cannot be made.
+//! * `renewal`: a connection that goes on when its space was removed.
 //! * `fork`: the objects that a child process may not use; `orphan`: a process that ends with its parent.
 //! * `recorded`: the words and the file of `tupelo record`.
 //! * `surroundings`: the interpreter's lock, and Ctrl-C, around what waits for a server.
@@ -43,6 +44,7 @@ mod orphan;
 mod patterns;
 mod recorded;
 mod refusal;
+mod renewal;
 mod results;
 mod search;
 mod sent;
@@ -80,6 +82,8 @@ mod _native {
     use super::orphan::end_with_parent;
     #[pymodule_export]
     use super::recorded::{record_line, record_problem, record_words};
+    #[pymodule_export]
+    use super::renewal::{pinned, renewed};
     #[pymodule_export]
     use super::search::{Found, SearchObject, SearchWaiterObject};
     #[pymodule_export]

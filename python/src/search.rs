@@ -94,7 +94,7 @@ impl SearchObject {
         let handles = || self.handles.iter().map(Py::get);
         let speaker = match &failure {
             Failure::Space(Error::SpaceClosed { url }) => {
-                handles().find(|handle| handle.space().url() == url)
+                handles().find(|handle| handle.url() == url)
             }
             _ => None,
         };
@@ -198,7 +198,7 @@ impl SearchObject {
                 return Err(PyValueError::new_err(message));
             }
         };
-        let inner = spaces.iter().map(|space| space.get().space().clone()).collect();
+        let inner = spaces.iter().map(|space| space.get().space().into_owned()).collect();
         let search =
             Search::new(inner, visits).map_err(|error| errors::from_space(py, &error, ""))?;
         let shown = shown.unwrap_or_else(|| {
@@ -314,7 +314,7 @@ impl SearchObject {
     }
 
     fn __repr__(&self) -> String {
-        let urls: Vec<_> = self.handles.iter().map(|handle| handle.get().space().url()).collect();
+        let urls: Vec<_> = self.handles.iter().map(|handle| handle.get().url()).collect();
         format!("<Search {}>", urls.join(", "))
     }
 

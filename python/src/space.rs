@@ -1,8 +1,9 @@
 //! The class `Space`, without its verbs: opening, closing, listing, removing.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -14,13 +15,14 @@ use tupelo::{ConnectOptions, Durability, Error, LimitsAsked, Space, WhenFull};
 use crate::errors::{self, Failure};
 use crate::known;
 use crate::objects::Objects;
+use crate::renewal::Renewal;
 
 /// A connection to a space. Threads may share it; the child of a fork connects anew by itself.
 ///
 /// Made by `connect`. As a context manager it closes itself; the tuples stay in the space.
 #[pyclass(frozen, subclass, weakref, module = "tupelo", name = "Space")]
 pub(crate) struct Handle {
-    space: Space,
+    place: Place,
     /// What becomes of objects of no other kind.
     objects: Objects,
     /// Whether this process is a fork of the process that the space lives in.
@@ -29,18 +31,32 @@ pub(crate) struct Handle {
     met: Mutex<HashSet<usize>>,
 }
 
-/// The class, the URL and whether objects are pickled.
-type Reconnect<'py> = (Bound<'py, PyType>, String, bool);
+/// Where a connection leads.
+pub(crate) enum Place {
+    /// To one space.
+    Here(Space),
+    /// To the space of a name, also when that was removed and another one made.
+    Renewing(Arc<Renewal>),
+}
+
+/// The class, the URL, whether objects are pickled, and what becomes of it when the space is removed.
+type Reconnect<'py> = (Bound<'py, PyType>, String, bool, &'static str);
 
 impl Handle {
+    /// The connection to a place.
+    pub(crate) fn new(place: Place, objects: Objects) -> Self {
+        Self { place, objects, forked: AtomicBool::new(false), met: Mutex::default() }
+    }
+
     /// The exception for a verb of this space that failed.
     #[cold]
     pub(crate) fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
-        let url = self.space.url();
+        let url = self.url();
         match failure {
             Failure::Space(Error::SpaceClosed { .. }) if self.forked.load(Ordering::Relaxed) => {
                 let message = format!("{url} stayed in the process that this one was forked from");
-                let hint = format!("use shm://{}, which forked processes share", self.space.name());
+                let name = self.name();
+                let hint = format!("use shm://{name}, which forked processes share");
                 errors::make(py, "SpaceClosed", &message, Some(&hint), Some(url))
             }
             failure => failure.into_exception(py, url),
@@ -50,7 +66,10 @@ impl Handle {
     /// In the child of a fork: closes the connection to the parent's space. A new connection gets another space.
     pub(crate) fn stay_behind(&self) {
         self.forked.store(true, Ordering::Relaxed);
-        self.space.leave();
+        match &self.place {
+            Place::Here(space) => space.leave(),
+            Place::Renewing(renewal) => renewal.stay_behind(),
+        }
     }
 
     /// Whether a class of entries was used here before.
@@ -70,7 +89,7 @@ impl Handle {
     /// `TypeError`, `ValueError`: the call says nothing that is known; or the space is in no file of this machine.
     pub(crate) fn synced(&self, sync: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Space>> {
         let Some(sync) = self.sync(sync)? else { return Ok(None) };
-        Ok(Some(self.space.with_sync(sync)))
+        Ok(Some(self.space().with_sync(sync)))
     }
 
     /// When a call returns that says so itself.
@@ -81,19 +100,36 @@ impl Handle {
     pub(crate) fn sync(&self, sync: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Durability>> {
         let Some(sync) = sync.filter(|sync| !sync.is_none()) else { return Ok(None) };
         let durability = durability(sync)?;
-        if self.space.is_kept() {
+        if self.space().is_kept() {
             return Ok(Some(durability));
         }
-        let (sync, url) = (durability.name(), self.space.url());
+        let (sync, url) = (durability.name(), self.url());
         Err(PyValueError::new_err(format!(
             "sync is {sync:?}, and {url} is kept in no file: leave it out, or open a space file:///path"
         )))
     }
 
-    /// The space itself.
+    /// Where it leads.
     #[inline]
-    pub(crate) const fn space(&self) -> &Space {
-        &self.space
+    pub(crate) const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The space itself, of which it has been told by now.
+    #[inline]
+    pub(crate) fn space(&self) -> Cow<'_, Space> {
+        match &self.place {
+            Place::Here(space) => Cow::Borrowed(space),
+            Place::Renewing(renewal) => Cow::Owned(renewal.space()),
+        }
+    }
+
+    /// What reconnects it, if it does.
+    pub(crate) fn renewal(&self) -> Option<&Renewal> {
+        match &self.place {
+            Place::Here(_) => None,
+            Place::Renewing(renewal) => Some(renewal.as_ref()),
+        }
     }
 
     /// What becomes of objects of no other kind.
@@ -123,8 +159,8 @@ fn durability(sync: &Bound<'_, PyAny>) -> PyResult<Durability> {
 impl Handle {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
-    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, when_full, pickle, sync))]
-    fn new(
+    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, when_full, pickle, sync, on_removed = "error"))]
+    fn open(
         url: &Bound<'_, PyAny>,
         create: bool,
         fresh: bool,
@@ -133,6 +169,7 @@ impl Handle {
         when_full: Option<&Bound<'_, PyAny>>,
         pickle: bool,
         sync: Option<&Bound<'_, PyAny>>,
+        on_removed: &str,
     ) -> PyResult<Self> {
         let (py, url) = (url.py(), known::text("url", url)?);
         let when_full = when_full.map(policy).transpose()?;
@@ -157,26 +194,40 @@ impl Handle {
             .map_err(|error| errors::from_space(py, &error, url))?;
         let objects = if pickle { Objects::Pickled } else { Objects::Refused };
         // Waiting for room is done without the interpreter's lock, in `waiting`.
-        let space = space.at_once();
-        Ok(Self { space, objects, forked: AtomicBool::new(false), met: Mutex::default() })
+        let connection = Self::new(Place::Here(space.at_once()), objects);
+        if on_removed != "reconnect" {
+            return Ok(connection);
+        }
+        let pinned = Py::new(py, connection)?;
+        let renewal = Renewal::new(pinned, (url, objects), &options, asked);
+        Ok(Self::new(Place::Renewing(Arc::new(renewal)), objects))
     }
 
     /// Where the space is, as given to `connect`.
     #[getter]
-    fn url(&self) -> &str {
-        self.space.url()
+    pub(crate) fn url(&self) -> &str {
+        match &self.place {
+            Place::Here(space) => space.url(),
+            Place::Renewing(renewal) => renewal.url(),
+        }
+    }
+
+    /// What becomes of this connection when the space is removed, as given to `connect`: "error" or "reconnect".
+    #[getter]
+    fn on_removed(&self) -> &'static str {
+        if self.renewal().is_some() { "reconnect" } else { "error" }
     }
 
     /// When calls that change the space return, as given to `connect`: "group" or "none"; None if it is kept in no file here.
     #[getter(sync)]
     fn sync_policy(&self) -> Option<&'static str> {
-        self.space.is_kept().then(|| self.space.sync().name())
+        self.space().is_kept().then(|| self.space().sync().name())
     }
 
     /// The name of the space, without the scheme and the options of its URL.
     #[getter]
-    fn name(&self) -> &str {
-        self.space.name()
+    fn name(&self) -> String {
+        self.space().name().to_owned()
     }
 
     /// What becomes of objects of no kind of field, as given to `connect`: "pickle" or "strict".
@@ -200,7 +251,7 @@ impl Handle {
     ///     >>> space.put("job", 1)
     ///     >>> space.flush()
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.space.flush().map_err(|error| self.exception(py, error.into()))
+        self.space().flush().map_err(|error| self.exception(py, error.into()))
     }
 
     /// End a subscription that was begun with `resume`, for good: its events are dropped. Return whether there was one.
@@ -225,7 +276,7 @@ impl Handle {
     ///     True False
     fn unsubscribe(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {
         let name = known::text("name", name)?;
-        self.space.unsubscribe(name).map_err(|error| self.exception(py, error.into()))
+        self.space().unsubscribe(name).map_err(|error| self.exception(py, error.into()))
     }
 
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
@@ -233,7 +284,10 @@ impl Handle {
     /// What was begun through it ends at once. Claimed tuples are back, as after a failed attempt. Transactions are rolled
     /// back. Subscriptions and futures end.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.space.close());
+        py.detach(|| match &self.place {
+            Place::Here(space) => space.close(),
+            Place::Renewing(renewal) => renewal.close(),
+        });
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -246,22 +300,23 @@ impl Handle {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Space {}>", self.space.url())
+        format!("<Space {}>", self.url())
     }
 
     /// The state for a pickle: where the space is, so that another process connects to it.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Reconnect<'py>)> {
         let py = slf.py();
         let handle = slf.get();
-        let url = handle.space.url();
+        let url = handle.url();
         if url.starts_with("mem://") {
             return Err(PyTypeError::new_err(format!(
                 "{url} lives in this process and can not be sent to another: use shm://{}",
-                handle.space.name()
+                handle.name()
             )));
         }
         let reconnect = py.import("tupelo.space")?.getattr("reconnect")?;
-        Ok((reconnect, (slf.get_type(), url.to_owned(), handle.objects == Objects::Pickled)))
+        let pickles = handle.objects == Objects::Pickled;
+        Ok((reconnect, (slf.get_type(), url.to_owned(), pickles, handle.on_removed())))
     }
 }
 
@@ -271,12 +326,11 @@ impl Handle {
 #[pyfunction]
 pub(crate) fn plain(space: &Bound<'_, Handle>) -> Handle {
     let handle = space.get();
-    Handle {
-        space: handle.space.clone(),
-        objects: handle.objects,
-        forked: AtomicBool::new(false),
-        met: Mutex::default(),
-    }
+    let place = match &handle.place {
+        Place::Here(space) => Place::Here(space.clone()),
+        Place::Renewing(renewal) => Place::Renewing(Arc::clone(renewal)),
+    };
+    Handle::new(place, handle.objects)
 }
 
 /// Another object for the connection of `space`, whose calls do not wait for the disk: for a caller that waits itself. None for
@@ -286,24 +340,22 @@ pub(crate) fn plain(space: &Bound<'_, Handle>) -> Handle {
 #[pyfunction]
 pub(crate) fn at_once(space: &Bound<'_, Handle>) -> Option<Handle> {
     let handle = space.get();
-    handle.space.is_kept().then(|| Handle {
-        space: handle.space.with_sync(Durability::None),
-        objects: handle.objects,
-        forked: AtomicBool::new(false),
-        met: Mutex::default(),
-    })
+    let space = handle.space();
+    space
+        .is_kept()
+        .then(|| Handle::new(Place::Here(space.with_sync(Durability::None)), handle.objects))
 }
 
 /// Up to which position the journal of a file has to be on disk for what this thread has changed in the space; None if it is.
 #[pyfunction]
 pub(crate) fn unsettled(space: &Bound<'_, Handle>) -> Option<u64> {
-    space.get().space.unsettled()
+    space.get().space().unsettled()
 }
 
 /// Whether the journal is on disk up to a position.
 #[pyfunction]
 pub(crate) fn is_on_disk(space: &Bound<'_, Handle>, position: u64) -> bool {
-    space.get().space.journal_stat().is_none_or(|stat| stat.drained >= position)
+    space.get().space().journal_stat().is_none_or(|stat| stat.drained >= position)
 }
 
 /// Refuse a value of `sync`, or the keyword where the space is kept in no file.
@@ -319,13 +371,13 @@ pub(crate) fn require_sync(space: &Bound<'_, Handle>, sync: &Bound<'_, PyAny>) -
 #[pyfunction]
 pub(crate) fn settle_up_to(space: &Bound<'_, Handle>, position: u64) -> PyResult<()> {
     let (py, handle) = (space.py(), space.get());
-    handle.space.settle_up_to(position).map_err(|error| handle.exception(py, error.into()))
+    handle.space().settle_up_to(position).map_err(|error| handle.exception(py, error.into()))
 }
 
 /// Whether two connections are to one and the same space: a name may have been given to another one in between.
 #[pyfunction]
 pub(crate) fn is_same(one: &Bound<'_, Handle>, other: &Bound<'_, Handle>) -> bool {
-    one.get().space().is_same(other.get().space())
+    one.get().space().is_same(&other.get().space())
 }
 
 /// Remove the space at `url` with everything in it.

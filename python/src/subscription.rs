@@ -184,7 +184,7 @@ impl Subscription {
     }
 
     fn __repr__(&self) -> String {
-        let url = self.space.get().space().url();
+        let url = self.space.get().url();
         match self.current() {
             Some(subscription) => {
                 format!("<Subscription to {url}, {} waiting>", subscription.waiting())
@@ -197,7 +197,7 @@ impl Subscription {
 impl Subscription {
     #[cold]
     fn timed_out(&self, py: Python<'_>, seconds: f64) -> PyErr {
-        let url = self.space.get().space().url();
+        let url = self.space.get().url();
         let message = format!("no {} within {seconds} s in {url}", self.heard);
         let hint =
             "only what happens from the subscription on is told; read_all() shows what is there";

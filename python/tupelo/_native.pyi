@@ -759,6 +759,14 @@ def settle_up_to(space: Space, position: int) -> None:
     Raises:
         `DurabilityUnknown`: it can not be. The changes are in effect, and come to the file when that is possible.
     """
+def pinned(space: Space) -> Space:
+    r"""The connection of `space` to the space that it is in by now: that ends when this one is removed. `space` itself, if it does
+    so.
+    """
+def renewed(space: Space, connection: Space) -> bool:
+    r"""After `connection`, the pinned one of `space`, was refused: connect to the space that has the name now. Return whether there
+    is another connection by now.
+    """
 def is_same(one: Space, other: Space) -> bool:
     r"""Whether two connections are to one and the same space: a name may have been given to another one in between.
     """
@@ -1765,6 +1773,7 @@ class Space(_Verbs):
         when_full: str | None,
         pickle: bool,
         sync: str | None,
+        on_removed: str = ...,
     ) -> Self: ...
     @property
     def url(self) -> str:
@@ -1781,6 +1790,10 @@ class Space(_Verbs):
     @property
     def sync(self) -> Sync | None:
         r"""When calls that change the space return, as given to `connect`: "group" or "none"; None if it is kept in no file here.
+        """
+    @property
+    def on_removed(self) -> Literal["error", "reconnect"]:
+        r"""What becomes of this connection when the space is removed, as given to `connect`: "error" or "reconnect".
         """
     def flush(self) -> None:
         r"""Wait until all that anybody has changed in the space by now is on disk.

@@ -19,8 +19,8 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from tupelo._native import waiter
-from tupelo.errors import SpaceFull, Timeout
+from tupelo._native import pinned, renewed, waiter
+from tupelo.errors import SpaceFull, SpaceRemoved, Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +94,21 @@ def consume(
     space: Space, template: Template[Any], idle_s: float | None
 ) -> Iterator[tuple[Any, ...]]:
     """Take matches until the mark is there and nothing matches, or none came for `idle_s`."""
+    while True:
+        connection = pinned(space)
+        try:
+            yield from _consume(connection, template, idle_s)
+        except SpaceRemoved:
+            if not renewed(space, connection):
+                raise
+        else:
+            return
+
+
+def _consume(
+    space: Space, template: Template[Any], idle_s: float | None
+) -> Iterator[tuple[Any, ...]]:
+    """Do so in one space."""
     mark = Mark(space, template)
     while True:
         over = mark.over()

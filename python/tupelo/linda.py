@@ -69,6 +69,7 @@ def connect(
     objects: Literal["strict", "pickle"] | None = None,
     reconnect_s: float | None = None,
     schema: Iterable[type] = (),
+    on_removed: Literal["error", "reconnect"] = "error",
 ) -> Space:
     """Open a space as `tupelo.connect` does, with Linda's names for its verbs."""
     return tupelo.space.open_as(
@@ -82,4 +83,5 @@ def connect(
         objects=objects,
         reconnect_s=reconnect_s,
         schema=schema,
+        on_removed=on_removed,
     )

@@ -55,6 +55,7 @@ def connect(
     reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: Literal["group", "none"] | None = None,
+    on_removed: Literal["error", "reconnect"] = "error",
 ) -> Space:
     """Open a space, by default creating it if there is none.
 
@@ -96,6 +97,11 @@ def connect(
         reconnect_s: how long a connection to a server that was lost is made again, in seconds; 0
             ends calls at once. `?reconnect_s=5` in the URL is the same, and goes first. None, the
             default: 60. A `mem://` or `shm://` space has no connection that could be lost.
+        on_removed: what a call does when the space was removed, or a fresh one took its name.
+            "error" raises `SpaceRemoved`. "reconnect" opens the space that has the name now, or
+            makes one with the same options, and the call begins anew in it. The tuples of the old
+            space are gone. Its claims, leases, transactions, subscriptions and futures raise
+            `SpaceRemoved` all the same.
 
     Returns:
         The space; a context manager that closes the connection.
@@ -129,6 +135,7 @@ def connect(
         reconnect_s=reconnect_s,
         schema=schema,
         sync=sync,
+        on_removed=on_removed,
     )
 
 
@@ -146,6 +153,7 @@ def open_as(
     reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: str | None = None,
+    on_removed: str = "error",
 ) -> SpaceT:
     """Open a space as an instance of `space_class`. The other arguments are as in `connect`."""
     if url is None:
@@ -155,6 +163,7 @@ def open_as(
     _require("fresh", fresh, bool, "True or False")
     _require("adopt", adopt, bool, "True or False")
     require_objects(objects)
+    _require_on_removed(on_removed)
     if sync is not None:
         _require_sync(url, sync)
     if when_full is not None:
@@ -177,6 +186,7 @@ def open_as(
         when_full=when_full,
         pickle=(objects or _objects_by_default(url)) == "pickle",
         sync=sync,
+        on_removed=on_removed,
     )
     if url.startswith("mem://"):
         stays_behind(space)
@@ -228,6 +238,12 @@ def _require_sync(url: str, sync: object) -> None:
         raise ValueError(message)
 
 
+def _require_on_removed(on_removed: object) -> None:
+    if on_removed not in ("error", "reconnect"):
+        message = f"on_removed is {on_removed!r}: give 'error' or 'reconnect'"
+        raise ValueError(message)
+
+
 def require_objects(objects: object) -> None:
     """Refuse a wrong value of the argument `objects`.
 
@@ -239,7 +255,12 @@ def require_objects(objects: object) -> None:
         raise ValueError(message)
 
 
-def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # noqa: FBT001
+def reconnect(
+    space_class: type[SpaceT],
+    url: str,
+    pickle: bool,  # noqa: FBT001
+    on_removed: str = "error",
+) -> SpaceT:
     """Open the space that a pickled connection was to; it must still be there.
 
     A server that is about to be started again is waited for, as by the connection that was pickled.
@@ -255,6 +276,7 @@ def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # n
                 size=None,
                 tuples_max=None,
                 objects="pickle" if pickle else "strict",
+                on_removed=on_removed,
             )
         except ConnectionLost:
             if monotonic() >= end:

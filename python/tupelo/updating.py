@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
+from tupelo._native import pinned, renewed, seconds
+from tupelo.errors import SpaceRemoved
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +26,19 @@ def update(
 ) -> Any:
     """Replace a match in a transaction; the arguments are as in `Space.update`."""
     require_function(function)
-    with space.transaction(sync=sync) as t:
-        new = function(t.take(template, timeout=timeout))
-        t.put(*fields_of(new))
-    return new
+    end = None if (left := seconds("timeout", timeout)) is None else monotonic() + left
+    while True:
+        connection = pinned(space)
+        try:
+            with connection.transaction(sync=sync) as t:
+                new = function(t.take(template, timeout=left))
+                t.put(*fields_of(new))
+        except SpaceRemoved:
+            if not renewed(space, connection):
+                raise
+        else:
+            return new
+        left = None if end is None else max(0.0, end - monotonic())
 
 
 def require_function(function: object) -> None:

@@ -13,6 +13,7 @@ use tupelo::Transaction as Held;
 use crate::call::Argument;
 use crate::errors;
 use crate::refusal::stays_here;
+use crate::renewal::pinned;
 use crate::space::Handle;
 pub(crate) use inside::InsideObject;
 
@@ -58,7 +59,7 @@ impl TransactionObject {
             )));
         };
         let first = slf.as_super().get();
-        let inside = first.held.on(space.get().space());
+        let inside = first.held.on(&space.get().space());
         let at = inside.map_err(|error| first.exception(slf.py(), error.into()))?.number();
         let space = slf.get().spaces[at].clone_ref(slf.py());
         Ok(InsideObject { held: Arc::clone(&first.held), at, space })
@@ -147,7 +148,7 @@ pub(crate) fn spaces(first: Py<Handle>, others: &[Argument<'_, '_>]) -> PyResult
                 "transaction() is given the other spaces that it is over, not a {class}"
             )));
         };
-        spaces.push(space.to_owned().unbind());
+        spaces.push(pinned(&space).unbind());
     }
     Ok(spaces)
 }

@@ -49,7 +49,7 @@ If the call ends early:
         let idle_s = timeout::seconds("idle", idle)?.map(|idle| idle.as_secs_f64());
         let template = Template::from(call.owned_template()?);
         let consume = call.py.import("tupelo.consuming")?.getattr("consume")?;
-        Ok(consume.call1((call.object, template, idle_s))?)
+        Ok(consume.call1((call.origin, template, idle_s))?)
     }
 }
 
@@ -89,6 +89,6 @@ If the call ends early:
         call.no_keywords()?;
         let template = Template::from(call.owned_template()?);
         let finish = call.py.import("tupelo.consuming")?.getattr("finish")?;
-        Ok(finish.call1((call.object, template))?)
+        Ok(finish.call1((call.origin, template))?)
     }
 }

@@ -154,6 +154,7 @@ impl Verb for PutAll {
     const NAME: &'static CStr = c"put_all";
     const HAS_TEMPLATE: bool = false;
     const CHANGES: bool = true;
+    const ITERATES: bool = true;
     const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None, timeout=None, atomic=True, progress=None, sync=None)
 --
 

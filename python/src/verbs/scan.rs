@@ -51,6 +51,7 @@ If the call ends early:
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
         let template = call.owned_template()?;
+        call.look_first()?;
         let walk =
             Walk { scan: call.space().scan(&template)?, fetched: VecDeque::new(), is_over: false };
         let scan = ScanIterator {

@@ -143,7 +143,7 @@ If the call ends early:
         let template = Template::from(call.owned_template()?);
         let update = call.py.import("tupelo.updating")?.getattr("update")?;
         let sync = call.sync().map(Durability::name);
-        Ok(update.call1((call.object, template, to, timeout, sync))?)
+        Ok(update.call1((call.origin, template, to, timeout, sync))?)
     }
 }
 

@@ -63,8 +63,9 @@ If the call ends early:
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [ttl] = call.keywords(["ttl"])?;
         let ttl = timeout::TTL.or(ttl, TTL)?;
+        call.look_first()?;
         let spaces = transaction::spaces(call.handle_object(), call.fields)?;
-        let others = spaces[1..].iter().map(|space| call.beside(space.get().space()));
+        let others = spaces[1..].iter().map(|space| call.beside(&space.get().space()));
         let others: Vec<tupelo::Space> = others.collect();
         let others: Vec<&tupelo::Space> = others.iter().collect();
         let begun = call.space().transaction(&others, ttl)?;

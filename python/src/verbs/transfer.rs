@@ -50,7 +50,7 @@ If the call ends early:
         call.no_keywords()?;
         let (other, template) = target("move_to", call)?;
         let moved = call.with_template_of(template, |template| {
-            Ok(call.space().move_to(&call.beside(other.get().space()), template)?)
+            Ok(call.space().move_to(&call.beside(&other.get().space()), template)?)
         })?;
         Ok(moved.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }
@@ -91,7 +91,7 @@ If the call ends early:
         call.no_keywords()?;
         let (other, template) = target("copy_to", call)?;
         let copied = call.with_template_of(template, |template| {
-            Ok(call.space().copy_to(&call.beside(other.get().space()), template)?)
+            Ok(call.space().copy_to(&call.beside(&other.get().space()), template)?)
         })?;
         Ok(copied.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }

@@ -79,7 +79,7 @@ pub(crate) fn time_limit(
     timeout: &Bound<'_, PyAny>,
 ) -> PyResult<Option<f64>> {
     let timeout = timeout::seconds("timeout", Some(&timeout.as_borrowed()))?;
-    let deadline = waiting::deadline(space.get().space(), timeout);
+    let deadline = waiting::deadline(&space.get().space(), timeout);
     Ok(deadline.limit().map(|seconds| seconds.as_secs_f64()))
 }
 
@@ -100,8 +100,8 @@ pub(crate) fn timed_out(
         let of_one =
             |verb| errors::from_space(py, &space.timeout(verb, template, timeout), space.url());
         Ok::<_, Failure>(match verb {
-            "take_many" => bulk::too_few(py, (space, template), at_least, timeout),
-            "wait_none" => wait_none::still_there(py, (space, template), timeout),
+            "take_many" => bulk::too_few(py, (&*space, template), at_least, timeout),
+            "wait_none" => wait_none::still_there(py, (&*space, template), timeout),
             "read" => of_one("read"),
             "claim" => of_one("claim"),
             "swap" => of_one("swap"),
@@ -178,7 +178,7 @@ impl WaiterObject {
     }
 
     fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
-        failure.into_exception(py, self.space.get().space().url())
+        failure.into_exception(py, self.space.get().url())
     }
 }
 

@@ -166,6 +166,7 @@ def connect(
     reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: Literal["group", "none"] | None = None,
+    on_removed: Literal["error", "reconnect"] = "error",
 ) -> Space:
     """Open a space as `tupelo.connect` does, for the tasks of an event loop.
 
@@ -183,6 +184,7 @@ def connect(
         reconnect_s=reconnect_s,
         schema=schema,
         sync=sync,
+        on_removed=on_removed,
     )
     return wrapped(connection)
 

@@ -71,6 +71,7 @@ def connect(
     reconnect_s: float | None = None,
     schema: Iterable[type] = (),
     sync: Literal["group", "none"] | None = None,
+    on_removed: Literal["error", "reconnect"] = "error",
 ) -> Space:
     r"""Open a space as `tupelo.connect` does, for the tasks of an event loop.
 
@@ -1246,6 +1247,10 @@ class Space(_Verbs):
     @property
     def sync(self) -> Sync | None:
         r"""When calls that change the space return; None for a space that is kept in no file.
+        """
+    @property
+    def on_removed(self) -> Literal["error", "reconnect"]:
+        r"""What a call does when the space was removed, as given to `connect`.
         """
     async def flush(self) -> None:
         r"""Wait until all that was changed by now is on disk; see `tupelo.Space.flush`.

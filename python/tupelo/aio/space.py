@@ -80,6 +80,11 @@ class Space(Now):
         return self._space.sync
 
     @property
+    def on_removed(self) -> Literal["error", "reconnect"]:
+        """What a call does when the space was removed, as given to `connect`."""
+        return self._space.on_removed
+
+    @property
     def name(self) -> str:
         """The name of the space, without the scheme and the options of its URL."""
         return self._space.name
@@ -543,6 +548,10 @@ class Space(Now):
 
 def wrapped(connection: _native.Space) -> Space:
     """Return a connection for tasks."""
+    if connection.on_removed == "reconnect":
+        from tupelo.aio.renewing import RenewingSpace  # noqa: PLC0415 - it is a Space
+
+        return RenewingSpace(connection)
     if connection.sync is not None:
         from tupelo.aio.filed import FiledSpace  # noqa: PLC0415 - it is a Space
 

@@ -24,10 +24,11 @@ from typing import NamedTuple
 
 from tupelo import _native
 from tupelo.batteries import checks
+from tupelo.batteries.core.lasting import goes_on, lasting
 from tupelo.batteries.core.replacing import put_first, replaced
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import Timeout, TupeloError
+from tupelo.errors import SpaceRemoved, Timeout, TupeloError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Barrier:
 
     def __init__(self, space: Verbs, name: str, *, parties: int, party: str | None = None) -> None:
         """Make an object of the barrier; nothing happens in the space."""
-        self._space = awaited(space)
+        self._space = lasting(space)
         self.name = checks.text("name", name)
         self.parties = checks.number_of("parties", parties, PARTIES_MAX)
         self._party = None if party is None else checks.text("party", party)
@@ -149,6 +150,14 @@ class Barrier:
     async def wait(self, timeout: Seconds | None = None) -> int:
         """Wait until all parties have come; return the number of this one, from 0."""
         deadline = Deadline(timeout)
+        while True:
+            try:
+                return await self._wait(deadline)
+            except SpaceRemoved:
+                if not goes_on(self._space):
+                    raise
+
+    async def _wait(self, deadline: Deadline) -> int:
         party = self._party or this_party()
         arrival = Arrival()
         within = ""
@@ -173,6 +182,16 @@ class Barrier:
 
     async def reset(self) -> None:
         """Begin a new round, whatever happened in this one. Waiting parties get `BrokenBarrier`."""
+        while True:
+            try:
+                await self._reset()
+            except SpaceRemoved:
+                if not goes_on(self._space):
+                    raise
+            else:
+                return
+
+    async def _reset(self) -> None:
         while True:
             state = await self._state()
             # In two steps, so that the parties that wait for this round are told that it broke.

@@ -30,9 +30,9 @@ from contextlib import suppress
 
 from tupelo.batteries import checks
 from tupelo.batteries.core.holdings import Holdings
+from tupelo.batteries.core.lasting import goes_on, lasting
 from tupelo.batteries.timeouts import Deadline, timed_out
-from tupelo.batteries.verbs import awaited
-from tupelo.errors import ClaimLost, SpaceFull, Timeout, TupeloError
+from tupelo.errors import ClaimLost, SpaceFull, SpaceRemoved, Timeout, TupeloError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,9 +147,10 @@ class Acquirable(ABC):
 
     def __init__(self, space: Verbs, name: str, ttl: Seconds) -> None:
         """Make an object of it; nothing happens in the space."""
-        self._space = awaited(space)
+        self._space = lasting(space)
         self.name = checks.text("name", name)
         self._ttl_s = checks.time_to_live(ttl)
+        self._has_units = False
         self.holdings = Holdings()
         """The permits that are held with this object."""
 
@@ -184,6 +185,14 @@ class Acquirable(ABC):
 
     async def locked(self) -> bool:
         """Return whether no acquisition could succeed at once, whoever the holder is."""
+        while True:
+            try:
+                return await self._locked()
+            except SpaceRemoved:
+                if not goes_on(self._space):
+                    raise
+
+    async def _locked(self) -> bool:
         for template, number in self._needed():
             if await self._space.count(*template) >= number:
                 continue
@@ -233,16 +242,19 @@ class Acquirable(ABC):
 
     async def _acquire(self, deadline: Deadline) -> Permit:
         """Hold it, or raise the `Timeout` of a claim."""
-        claims: list[Held] = []
-        try:
-            await self._hold(claims, deadline)
-            return Permit(self._what(), claims)
-        except BaseException:
-            # Now, and not when the traceback is forgotten, whose frames know them: a handler of
-            # Ctrl-C may want to acquire the lock.
-            with suppress(ClaimLost):  # of which the one that is raised may tell already
-                await give_back_all(claims)
-            raise
+        while True:
+            claims: list[Held] = []
+            try:
+                await self._hold(claims, deadline)
+                return Permit(self._what(), claims)
+            except BaseException as error:
+                # Now, and not when the traceback is forgotten, whose frames know them: a handler of
+                # Ctrl-C may want to acquire the lock.
+                with suppress(ClaimLost, SpaceRemoved):  # which the raised one may tell already
+                    await give_back_all(claims)
+                if not (isinstance(error, SpaceRemoved) and goes_on(self._space)):
+                    raise
+            self._has_units = False
 
     @abstractmethod
     async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
@@ -307,7 +319,6 @@ class Semaphore(Acquirable):
         """Make an object of the semaphore; nothing happens in the space."""
         super().__init__(space, name, ttl)
         self.n = checks.number_of("n", n, UNITS_MAX)
-        self._has_units = False
 
     def _what(self) -> str:
         return f"semaphore {self.name!r} of {self.n}"
@@ -357,7 +368,6 @@ class Side(Acquirable):
         """Make an object of it; nothing happens in the space."""
         super().__init__(space, name, ttl)
         self._readers = checks.number_of("readers", readers, UNITS_MAX)
-        self._has_units = False
 
     def _needed_of(self, units: int) -> list[tuple[tuple[Any, ...], int]]:
         return [((f"{RWLOCK}.gate", self.name), 1), ((f"{RWLOCK}.unit", self.name, int), units)]

@@ -28,9 +28,17 @@ from typing import Generic, NamedTuple, TypedDict, TypeVar
 from tupelo import _native
 from tupelo.batteries import checks
 from tupelo.batteries.core.getting import Getting
+from tupelo.batteries.core.lasting import goes_on, lasting
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import HeldAtOnce, awaited
-from tupelo.errors import NotEncodable, SchemaMismatch, SpaceFull, Timeout, TupeloError
+from tupelo.errors import (
+    NotEncodable,
+    SchemaMismatch,
+    SpaceFull,
+    SpaceRemoved,
+    Timeout,
+    TupeloError,
+)
 from tupelo.suggesting import suggests
 from tupelo.tasks.failures import is_of_value
 
@@ -184,6 +192,7 @@ class Queue(Generic[T]):
     ) -> None:
         """Make an object of the queue; nothing happens in the space."""
         self._space = awaited(space)
+        self._bounded = lasting(space)
         # In a file the awaited ends wait for the disk, and not what is done at once.
         self._now: Space = getattr(self._space, "_at_once", self._space.blocking)
         self.name = checks.text("name", name)
@@ -220,9 +229,17 @@ class Queue(Generic[T]):
         deadline = Deadline(timeout)
         bounded = self._item(item, priority, room=1)
         try:
-            if not self._has_room:
-                await self._provide_room(self.maxsize, deadline)
-            await self._put_bounded(bounded, deadline)
+            while True:
+                try:
+                    if not self._has_room:
+                        await self._provide_room(self.maxsize, deadline)
+                    await self._put_bounded(bounded, deadline)
+                except SpaceRemoved:
+                    if not goes_on(self._bounded):
+                        raise
+                    self._has_room = False
+                else:
+                    return
         except Timeout:
             message = f"queue {self.name!r} had no room{deadline}, its maxsize is {self.maxsize}"
             raise timed_out(message, self._space.url) from None
@@ -230,15 +247,15 @@ class Queue(Generic[T]):
     async def _put_bounded(self, bounded: tuple[Any, ...], deadline: Deadline) -> None:
         """Put an item in the place of room for one, waiting for that, and then for memory."""
         try:
-            if await self._space.try_swap(ROOM, self.name, to=bounded) is None:
-                await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+            if await self._bounded.try_swap(ROOM, self.name, to=bounded) is None:
+                await self._bounded.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
         except SpaceFull as full:
             if not full.may_pass:
                 raise
         else:
             return
         # A swap does not wait for memory. The end of a claim does, as a put (B1).
-        held = await self._space.claim(ROOM, self.name, timeout=deadline.left())
+        held = await self._bounded.claim(ROOM, self.name, timeout=deadline.left())
         async with held:
             await held.put(*bounded)
             await held.done(timeout=deadline.left())
@@ -440,7 +457,7 @@ class Queue(Generic[T]):
             Timeout: another process is at it, and was not ready in time.
             ValueError: there is another number of them, or they may be dropped.
         """
-        space, name = self._space, self.name
+        space, name = self._bounded, self.name
         if self._now.stat()["when_full"] == "drop-oldest":
             message = (
                 f"queue {name!r} has maxsize={maxsize}, and {space.url} drops its oldest tuples, "

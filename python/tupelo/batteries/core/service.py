@@ -23,10 +23,11 @@ from typing import Any
 
 from tupelo import _native
 from tupelo.batteries import checks
+from tupelo.batteries.core.lasting import pinned
 from tupelo.batteries.core.runs import LOOK_S, Runs, unique
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import ClaimLost, LimitExceeded, SpaceFull, Timeout
+from tupelo.errors import ClaimLost, LimitExceeded, SpaceFull, SpaceRemoved, Timeout
 from tupelo.suggesting import suggests
 from tupelo.tasks import failures
 from tupelo.tasks.discarding import withdrawn
@@ -108,6 +109,10 @@ class Service:
                 # This process was stopped for longer than the ttl: the request is answered by
                 # another one, and the caller takes the first of the answers.
                 continue
+            except SpaceRemoved:
+                # The caller was told. The next request comes in the next space.
+                if self._space.blocking.on_removed == "error":
+                    raise
 
     async def _next(self, work: _native.Template[Any]) -> Claim[Any]:
         """Claim a request, or what ends a run.
@@ -215,7 +220,7 @@ async def call(
     space: Verbs, service: str, argument: Any = None, *, timeout: Seconds | None = None
 ) -> Any:
     """Ask a service, and wait for its answer; see `tupelo.batteries.call`."""
-    space = awaited(space)
+    space = pinned(awaited(space))  # without its request there would be no answer
     service = checks.text("service", service)
     deadline = Deadline(timeout)
     mailbox = unique()
