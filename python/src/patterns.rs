@@ -157,8 +157,8 @@ fn class_pattern(class: &Bound<'_, PyType>) -> Result<Pattern, Misfit> {
     })
 }
 
-/// The kind that a class stands for, as far as that can be told at once: for built-in classes, and for known classes
-/// that were met before.
+/// The kind that a class stands for, as far as that can be told at once. That is for built-in classes, and for known
+/// classes that were met before.
 #[inline]
 pub(crate) fn class_kind(class: &Bound<'_, PyType>) -> Option<Kind> {
     builtin_kind(class).or_else(|| {

@@ -669,7 +669,8 @@ def waiter(
 def claimant(
     space: Space, /, *template: Any, ttl: Seconds, max_attempts: int | None = None
 ) -> Waiter:
-    r"""Join the wait queue to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in the wait queue.
+    r"""Join the wait queue to claim a match. A tuple that is handed over and not picked up within `ttl` goes to the next in the
+    wait queue.
     """
 def claim_partly(
     space: Space, /, *template: Any, ttl: Seconds, timeout: Seconds | None
@@ -1856,8 +1857,8 @@ class Space(_Verbs):
         r"""Add the tuple of these fields, or the entry that is the only argument.
 
         When it returns, every later operation of any process sees the tuple (rule O2). A field may be
-        None, bool, int, float, str, bytes, Decimal, datetime with a zone, UUID, list, tuple, dict, an
-        array, or any object that can be pickled. The space keeps a copy (V2).
+        None, bool, int, float, str, bytes, Decimal, datetime with a zone, UUID, list, tuple, dict or an
+        array. It may also be any other object that can be pickled. The space keeps a copy (V2).
 
         Args:
             fields: the fields, as positional arguments.
@@ -2379,10 +2380,10 @@ class Space(_Verbs):
     def claim(self, entry: type[E], /, *, ttl: Seconds = 30, timeout: Seconds | None = None, max_attempts: int | None = None, order: Order = 'fifo', sync: Sync | None = None, where: str | None = None, **fields: Any) -> Claim[E]:
         r"""Take a tuple that matches so that it comes back unless it is done with; wait if there is none.
 
-        Nobody else sees the tuple meanwhile. It goes back to its old place if the claim is aborted, at once
-        if this process dies, and when ttl has passed without a sign of life (rule K2). As a context manager
-        the claim gives the tuple, renews itself as long as the block runs, whatever the block does, and is
-        done at its end; an exception in the block aborts it and goes on.
+        Nobody else sees the tuple meanwhile. It goes back to its old place if the claim is aborted, and at
+        once if this process dies. It also goes back when ttl has passed without a sign of life (rule K2). As
+        a context manager the claim gives the tuple. It renews itself as long as the block runs, and is done
+        at the end of the block. An exception in the block aborts the claim and goes on.
 
         Args:
             template: as for `take`.

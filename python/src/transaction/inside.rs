@@ -21,8 +21,8 @@ use crate::verbs::put::{absent, collect, lease_terms, refuse_timeout};
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
 
-/// A space as a transaction sees it: the visible tuples, without the ones that it has taken, and with the ones that it
-/// has put (rule X6).
+/// A space as a transaction sees it (rule X6): the visible tuples, without those that it has taken, and with those that it
+/// has put.
 ///
 /// The verbs are those of `Space`. Their effects are not visible outside before the transaction commits. No other
 /// caller can read or take the tuples that it has taken. Others can read the tuples that it has read, and not take them

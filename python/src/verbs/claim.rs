@@ -34,10 +34,10 @@ impl Verb for Claim {
 
 Take a tuple that matches so that it comes back unless it is done with; wait if there is none.
 
-Nobody else sees the tuple meanwhile. It goes back to its old place if the claim is aborted, at once
-if this process dies, and when ttl has passed without a sign of life (rule K2). As a context manager
-the claim gives the tuple, renews itself as long as the block runs, whatever the block does, and is
-done at its end; an exception in the block aborts it and goes on.
+Nobody else sees the tuple meanwhile. It goes back to its old place if the claim is aborted, and at
+once if this process dies. It also goes back when ttl has passed without a sign of life (rule K2). As
+a context manager the claim gives the tuple. It renews itself as long as the block runs, and is done
+at the end of the block. An exception in the block aborts the claim and goes on.
 
 Args:
     template: as for `take`.

@@ -33,8 +33,8 @@ impl Verb for Put {
 Add the tuple of these fields, or the entry that is the only argument.
 
 When it returns, every later operation of any process sees the tuple (rule O2). A field may be
-None, bool, int, float, str, bytes, Decimal, datetime with a zone, UUID, list, tuple, dict, an
-array, or any object that can be pickled. The space keeps a copy (V2).
+None, bool, int, float, str, bytes, Decimal, datetime with a zone, UUID, list, tuple, dict or an
+array. It may also be any other object that can be pickled. The space keeps a copy (V2).
 
 Args:
     fields: the fields, as positional arguments.

@@ -44,7 +44,8 @@ pub(crate) fn waiter(
     Ok(WaiterObject::new(waiter, space.clone().unbind()))
 }
 
-/// Join the wait queue to claim a match: if a tuple is handed over and not picked up within `ttl`, it goes to the next in the wait queue.
+/// Join the wait queue to claim a match. A tuple that is handed over and not picked up within `ttl` goes to the next in the
+/// wait queue.
 #[pyfunction]
 #[pyo3(signature = (space, /, *template, ttl, max_attempts = None))]
 pub(crate) fn claimant(

@@ -1,6 +1,6 @@
 """The asyncio twin of `tupelo`: the same names, types and semantics, to be awaited.
 
-Ten thousand tasks may wait for tuples at once: an event loop has one place in the space through
+Ten thousand tasks may wait for tuples at once. An event loop has one place in the space, through
 which it hears of all of them. Cancelling a wait at any point loses nothing: a tuple that was handed
 over already goes back with its identity, age and place (rule T5). A cancelled block on a claim
 aborts the claim.

@@ -492,8 +492,8 @@ class _Verbs:
     async def take(self, entry: type[E], /, *, timeout: Seconds | None = None, order: Order = 'fifo', sync: Sync | None = None, where: str | None = None, **fields: Any) -> E:
         r"""Take a match, waiting for one; see `tupelo.Space.take`.
 
-        A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
-        and to the next in the wait queue.
+        A cancelled task has taken nothing. A tuple on its way to the task goes back to its place,
+        and from there to the next in the wait queue.
         """
     @overload
     async def take(self, entry: E, /, *, timeout: Seconds | None = None, order: Order = 'fifo', sync: Sync | None = None, where: str | None = None) -> E: ...

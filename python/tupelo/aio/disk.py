@@ -5,8 +5,8 @@ the change is on disk. Its task waits for that, and the other tasks of the event
 thread of the connection waits for the disk itself. While it does, more tasks change the space, and
 the next wait is for all of them.
 
-Rejected: a thread per call, which costs more than the rest of the call; the default threads of the
-event loop, which a program may keep busy for long.
+Rejected: a thread per call, which costs more than the rest of the call. Rejected, too: the default
+threads of the event loop, which a program may keep busy for long.
 """
 
 from __future__ import annotations

@@ -290,8 +290,8 @@ class Space(Now):
     ) -> Any:
         """Take a match, waiting for one; see `tupelo.Space.take`.
 
-        A cancelled task has taken nothing: a tuple on its way to the task goes back to its place,
-        and to the next in the wait queue.
+        A cancelled task has taken nothing. A tuple on its way to the task goes back to its place,
+        and from there to the next in the wait queue.
         """
         arguments.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)

@@ -75,7 +75,7 @@ class Barrier:
 
         Returns:
             The number of parties that came before this one. Each party of a round gets another
-            number, from 0 on, so one of them can do the work of the round that is done once.
+            number, from 0 on. So party 0 can do what is to be done once per round.
 
         Raises:
             BrokenBarrier: this party, or another one, has waited for too long. The round fails for
@@ -84,8 +84,8 @@ class Barrier:
             ValueError: the barrier has another number of parties elsewhere.
             SpaceFull: there was no room for this party. It has not come.
 
-        If a transaction holds the tuple of the barrier, `wait` waits for its end, whatever
-        `timeout` is: until then no party can come or break the round.
+        If a transaction holds the tuple of the barrier, `wait` waits for the end of that, whatever
+        `timeout` is. Until then no party can come or break the round.
 
         A wait that is interrupted otherwise (Ctrl-C, a cancelled task) is as if it had not been:
         the others wait on (T5). If this party was the last to come they have gone on already.

@@ -110,8 +110,8 @@ class Pool:
         An exception in the block, also Ctrl-C, kills them.
 
         Raises:
-            RemoteError: the first failure of a `map` that was not iterated so far; or why no worker
-                could go on, if tasks of such a `map` are not done.
+            RemoteError: the first failure of a `map` that was not iterated so far. If tasks of such
+                a `map` are not done, why no worker could go on.
         """
         pool = self._started()
         try:

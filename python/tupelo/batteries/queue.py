@@ -26,8 +26,8 @@ T = TypeVar("T")
 class Delivery(core.Work[T]):
     """An item in the hands of its worker. A context manager that gives the item.
 
-    The end of the block completes the work. If the block raises, the process dies, or the process
-    is silent for longer than the ttl of the queue, the item is back at its old place (K2).
+    The end of the block completes the work. The item is back at its old place if the block raises
+    or the process dies (K2). The same holds if the process is silent for longer than the ttl.
 
     >>> from tupelo.batteries import Queue
     >>> mail = Queue[str](space, "mail")

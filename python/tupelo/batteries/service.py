@@ -91,8 +91,9 @@ class Service:
     def stop(self) -> None:
         """End `run`, of this object alone; for another thread, or a handler of signals.
 
-        Called before the first `run`, it ends that run as soon as it begins: a thread that was
-        started to run it may not have got there yet. Called later, it does nothing if nothing runs.
+        Called before the first `run`, it ends that run as soon as it begins. So a thread that was
+        started for `run`, and has not got there, ends too. Called later, it does nothing if nothing
+        runs.
         In a space without any room, a few seconds may pass until the waiting loops notice.
 
         Raises:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 from tupelo.suggesting import nearest_to
@@ -17,7 +18,6 @@ from tupelo.suggesting import nearest_to
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
     from typing import Any
 
 __all__ = ["at", "has_path", "path_of", "public_path_of", "sendable"]
@@ -52,7 +52,7 @@ def path_of(function: Callable[..., Any]) -> str:
     """
     path = _path(_own_module(function), function)
     try:
-        found = _walk(sys.modules[function.__module__], function.__qualname__)
+        found = attrgetter(function.__qualname__)(sys.modules[function.__module__])
     except (KeyError, AttributeError):
         found = None
     if found is not function:
@@ -156,7 +156,8 @@ def at(path: str) -> Callable[..., Any]:
         message = f"{path!r} is no path of a function: write module:function"
         raise LookupError(message)
     try:
-        found = _walk(import_module(module), name)
+        # Not `pkgutil.resolve_name`: that refuses a module whose file is `make-film.py`.
+        found = attrgetter(name)(import_module(module))
     except ModuleNotFoundError as error:
         raise LookupError(_no_module(path, module, error)) from error
     except AttributeError as error:
@@ -180,13 +181,6 @@ def _no_module(path: str, module: str, error: ModuleNotFoundError) -> str:
     meant = "" if nearest is None else f"; did you mean {nearest}:{path.partition(':')[2]}?"
     places = f"it was looked for in {_places()}"
     return f"there is no module {error.name} for {path}; {places}{meant}"
-
-
-def _walk(module: ModuleType, name: str) -> Any:
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def _places() -> str:

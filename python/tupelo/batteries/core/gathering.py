@@ -1,6 +1,6 @@
 """Waiting for so many results: `gather`.
 
-The tuples are taken in one step when all are in the space: a call that gives up, or whose process
+The tuples are taken in one step when all are in the space. A call that gives up, or whose process
 is killed, has taken nothing. So the bar counts tuples that wait in the space. It needs no tuples of
 its own.
 """
