@@ -85,8 +85,10 @@ pub(crate) struct Call<'a, 'py> {
     changes: bool,
     /// The space as this call uses it, where the call says itself when it returns.
     synced: Option<Space>,
-    /// When a look at many tuples is given up.
-    until: Cell<Option<Instant>>,
+    /// What the keyword `where` says.
+    condition: Option<&'a Argument<'a, 'py>>,
+    /// After how long a look at many tuples is given up.
+    look_max: Cell<Option<Duration>>,
 }
 
 impl<'a, 'py> Call<'a, 'py> {
@@ -115,9 +117,10 @@ impl<'a, 'py> Call<'a, 'py> {
             has_template: V::HAS_TEMPLATE,
             changes: V::CHANGES,
             synced: None,
-            until: Cell::new(None),
+            condition: None,
+            look_max: Cell::new(None),
         };
-        call.look_for_sync()?;
+        call.look_at_keywords()?;
         Ok(call)
     }
 
@@ -150,20 +153,22 @@ impl<'a, 'py> Call<'a, 'py> {
         self.sync().map_or_else(|| other.clone(), |sync| other.with_sync(sync))
     }
 
-    /// Looks for the keyword `sync`, of a verb that has it.
+    /// Looks for the keywords of many verbs, once.
     #[inline]
-    fn look_for_sync(&mut self) -> PyResult<()> {
+    fn look_at_keywords(&mut self) -> PyResult<()> {
         match self.keyword_names {
-            Some(names) if self.changes => self.sync_among(names),
-            _ => Ok(()),
+            Some(names) => self.look_among(names),
+            None => Ok(()),
         }
     }
 
-    #[cold]
-    fn sync_among(&mut self, names: Borrowed<'a, 'py, PyTuple>) -> PyResult<()> {
+    #[inline(never)]
+    fn look_among(&mut self, names: Borrowed<'a, 'py, PyTuple>) -> PyResult<()> {
         for (name, value) in names.iter_borrowed().zip(self.keyword_values) {
-            if name.cast::<PyString>()?.to_str()? == SYNC {
-                self.synced = self.handle.synced(Some(&**value))?;
+            match name.cast::<PyString>()?.to_str()? {
+                WHERE if self.has_template && !value.is_none() => self.condition = Some(value),
+                SYNC if self.changes => self.synced = self.handle.synced(Some(&**value))?,
+                _ => {}
             }
         }
         Ok(())
@@ -235,7 +240,8 @@ impl<'a, 'py> Call<'a, 'py> {
         // The caller has no lock but the interpreter's: the long look for a match of a condition lets go of that.
         let use_template = |refs: &[TemplateRef<'_>]| {
             if has_condition {
-                tupelo::in_steps(self.until.get(), || use_template(refs))
+                let until = self.look_max.get().and_then(|max| Instant::now().checked_add(max));
+                tupelo::in_steps(until, || use_template(refs))
             } else {
                 use_template(refs)
             }
@@ -248,28 +254,13 @@ impl<'a, 'py> Call<'a, 'py> {
     /// The condition over the whole tuple, if the call has one.
     #[inline]
     fn condition(&self) -> PyResult<Option<Condition>> {
-        match self.keyword_names {
-            Some(names) if self.has_template => self.condition_among(names),
-            _ => Ok(None),
-        }
-    }
-
-    #[cold]
-    fn condition_among(&self, names: Borrowed<'a, 'py, PyTuple>) -> PyResult<Option<Condition>> {
-        for (name, value) in names.iter_borrowed().zip(self.keyword_values) {
-            if name.cast::<PyString>()?.to_str()? == WHERE && !value.is_none() {
-                return conditions::condition(value).map(Some);
-            }
-        }
-        Ok(None)
+        self.condition.map(|value| conditions::condition(value)).transpose()
     }
 
     /// Has a look at many tuples given up when the time of the call is over. A call that does not wait looks at all.
     #[inline]
     pub(crate) fn give_up_after(&self, timeout: Option<Duration>) {
-        if let Some(timeout) = timeout.filter(|timeout| !timeout.is_zero()) {
-            self.until.set(Instant::now().checked_add(timeout));
-        }
+        self.look_max.set(timeout.filter(|timeout| !timeout.is_zero()));
     }
 
     /// The positional arguments, and fields by keyword, as a template that is kept.

@@ -233,8 +233,23 @@ impl<'t> Search<'t> {
 
     /// As [`Search::first`]: the reference, and by which fields an index pays. That is little, so what is found without a
     /// walk need not come through memory either.
-    #[inline(never)]
+    #[inline(always)] // a pair and a read from Python take 4 % less time
     fn first_of_walk(
+        &self,
+        view: &View<'_>,
+        partition: Partition<'_>,
+        backward: bool,
+    ) -> (u32, u32) {
+        if self.key.is_all {
+            // No pattern asks for one of several values.
+            return self.first_of_walk_by(view, partition, (self.key.mask, backward));
+        }
+        self.first_of_walk_in_parts(view, partition, backward)
+    }
+
+    /// As [`Search::first_of_walk`], where a pattern may ask for one of several values.
+    #[inline(never)]
+    fn first_of_walk_in_parts(
         &self,
         view: &View<'_>,
         partition: Partition<'_>,
@@ -284,6 +299,7 @@ impl<'t> Search<'t> {
     }
 
     /// The first match, by the best index. Notes for the fields of `mask` what that has cost.
+    #[inline(never)]
     fn first_of_walk_by(
         &self,
         view: &View<'_>,
