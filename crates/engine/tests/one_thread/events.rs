@@ -148,7 +148,10 @@ fn the_oldest_are_dropped_and_counted_n2() {
 fn a_ring_that_is_short_of_bytes_keeps_the_newest_n2() {
     let engine = engine(16 << 20);
     let subscription = subscribe(&engine, &[ANY, ANY], 10_000);
-    let many = subscribe(&engine, &[PatternRef::Actual(Field::Str("blob")), ANY], 1);
+    // One event, as large as the largest tuple here.
+    let terms = SubscribeTerms::new(EventKind::ALL, 1).with_bytes(Some(64 << 10));
+    let blobs = [PatternRef::Actual(Field::Str("blob")), ANY];
+    let many = engine.subscribe(&[TemplateRef::new(&blobs)], &terms).unwrap();
     let mut rounds = 0;
     let mut before = 0;
     for size in (0..1_200).step_by(7).cycle().take(3_000) {
