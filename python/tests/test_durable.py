@@ -178,7 +178,7 @@ def test_a_file_of_a_newer_version_is_refused_with_both(url, path):
     ts.connect(url).close()
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA user_version = 7")
-    says = "has layout 7, and this build knows layouts up to 2"
+    says = "has layout 7, and this build knows layouts up to 3"
     with pytest.raises(ts.VersionMismatch, match=says):
         ts.connect(url)
     ts.remove(url)

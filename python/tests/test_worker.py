@@ -560,7 +560,8 @@ def test_other_tasks_run_while_a_retry_waits_for_room(shm_url):
         await asyncio.wait([again])
 
     with ts.connect(shm_url, size="2M", when_full="wait") as space:
-        space.put("tupelo.dead", "math:sqrt", "math:sqrt", (4.0,), {}, 0, {})
+        # Its argument is too large for what is left over of the memory of small tuples.
+        space.put("tupelo.dead", "math:sqrt", "math:sqrt", (bytes(6_000),), {}, 0, {})
         with suppress(ts.SpaceFull):
             while True:
                 space.put("fills", bytes(4_000), timeout=0)

@@ -391,14 +391,17 @@ pub(crate) fn show(
 /// said: who was not told gives a tuple back that the caller would have, too.
 fn acknowledge(connection: &Connection, answered: &Answered) -> Result<(), Fault> {
     let Answered { id, session, begin, .. } = *answered;
+    let looked = Instant::now();
     if begin.elapsed() >= LATE {
         // As the server may have meanwhile, if this process was stopped.
         connection.look_for_end();
     }
     let said = connection.send(&Request::Acknowledge { id }, Some(session))?;
     let is_said = match said {
-        Said::Written => true,
-        Said::Later => {
+        Said::Written if looked.elapsed() < LATE => true,
+        Said::Written | Said::Later => {
+            // This process may have been stopped since that look, and the server has read no word of it then.
+            connection.look_for_end();
             outside(|| connection.settle())?;
             connection.session() == session || connection.was_told_again(id)
         }

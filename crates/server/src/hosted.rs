@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
@@ -52,14 +53,14 @@ pub(crate) struct Spaces {
     /// The URLs of those that are kept in files, by their names.
     files: HashMap<String, String>,
     /// Held by who looks at the figures of all spaces.
-    looking: Mutex<()>,
+    looking: Arc<Mutex<()>>,
 }
 
 impl Spaces {
     pub(crate) fn new(engine: Engine, creates: bool, spaces: &[ServedSpace]) -> Self {
         let file = |space: &ServedSpace| Some((space.name.clone(), space.file_url.clone()?));
         let files = spaces.iter().filter_map(file).collect();
-        Self { engine, creates, by_name: RefCell::default(), files, looking: Mutex::default() }
+        Self { engine, creates, by_name: RefCell::default(), files, looking: Arc::default() }
     }
 
     /// Makes a space, or finds it where spaces outlive a server.
@@ -164,12 +165,16 @@ impl Spaces {
         &self,
         is_told: impl Fn(&str) -> bool,
     ) -> Result<Vec<Figures>, Fault> {
-        let _alone = self.looking.lock().await;
+        let alone = Arc::clone(&self.looking).lock_owned().await;
         let known = |name: String| Some((self.by_name.borrow().get(&name).cloned()?, name));
         let told = self.names().into_iter().filter(|name| is_told(name)).filter_map(known);
         let told: Vec<_> = told.collect();
         let spaces: Vec<_> = told.iter().map(|(hosted, _)| hosted.space.clone()).collect();
-        let look = move || spaces.iter().map(Figures::seen).collect::<Vec<_>>();
+        // The thread goes on if the client hangs up, so the next look waits for that.
+        let look = move || {
+            let _alone = alone;
+            spaces.iter().map(Figures::seen).collect::<Vec<_>>()
+        };
         let seen = tokio::task::spawn_blocking(look).await;
         let seen = seen.map_err(|error| Error::System { problem: error.to_string() })?;
         let figures = told.into_iter().zip(seen).filter_map(|((hosted, name), seen)| match seen {

@@ -82,10 +82,14 @@ fn look_at(view: &View<'_>, layout: &Layout, index: u32) -> (u32, bool) {
 /// Whether one of the blocks of `class` stays that the slab is cut into.
 fn any_block_stays(view: &View<'_>, layout: &Layout, number: u32, class: usize) -> bool {
     if class >= SIZES_COUNT {
-        // Of what serves those who take, an extension may go with its tuple. All else stays.
-        let is_used = |entry: Entry<'_>| entry.load(LIVE) > 0;
-        return class != EXTENSION_CLASS
-            && slab::entry_seen(view, layout, number).is_some_and(is_used);
+        // Of what serves those who take, an extension may go with its tuple. All else stays, as do long templates, whose blocks
+        // are of the same size.
+        let stays = |entry: Entry<'_>| {
+            let is_extension =
+                class == EXTENSION_CLASS && entry.load(OWNER) != head::NODE_MEMORY_SCOPE;
+            entry.load(LIVE) > 0 && !is_extension
+        };
+        return slab::entry_seen(view, layout, number).is_some_and(stays);
     }
     slab::blocks(view, layout, number, class).any(|block| block_stays(view, block))
 }
