@@ -209,7 +209,8 @@ def test_of_tasks_that_are_cancelled_at_random_each_tuple_is_had_once_t5(space, 
                     waiting = [task for task in waiting if not task.done()]
             for task in waiting:
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            if waiting:
+                await asyncio.wait(waiting)
             # A task that was cancelled keeps its claim, in its traceback.
             waiting.clear()
             victim = task = None
