@@ -2,7 +2,8 @@
 
 import os
 import select
-import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -10,14 +11,6 @@ from tupelo_bench.harness.lifetime import ServerFailedError
 from tupelo_bench.harness.steps import step
 
 PATIENCE_S = 60
-
-
-class ToldToEndError(Exception):
-    """As who is told to end by a signal."""
-
-
-def end(*_):
-    raise ToldToEndError
 
 
 def test_a_step_that_fails_says_why(tmp_path):
@@ -29,19 +22,29 @@ def test_what_a_step_keeps_for_a_while_lies_in_its_folder(tmp_path):
     step(tmp_path, "sh", "-c", 'test "$TMPDIR" = "$PWD"')
 
 
-def test_who_is_told_to_end_leaves_nothing_of_a_step(tmp_path):
+PREPARES = """
+import sys
+from pathlib import Path
+
+from tupelo_bench.harness.steps import step
+from tupelo_bench.harness.stopping import listen
+
+listen()
+# The step says to its parent that it shall end: at times before `Popen` has returned.
+step(Path.cwd(), "sh", "-c", "sleep 1000 & kill -HUP $PPID; sleep 1000", pass_fds=[int(sys.argv[1])])
+"""
+
+
+def test_a_run_that_is_told_to_end_leaves_nothing_of_a_step(tmp_path):
     receiver, sender = os.pipe()
-    os.set_inheritable(sender, True)
-    before = signal.signal(signal.SIGALRM, end)
-    try:
-        # It has begun when it says so: the signal comes to who waits for it.
-        program = f"sleep 1000 & kill -ALRM {os.getpid()}; sleep 1000"
-        with pytest.raises(ToldToEndError):
-            step(tmp_path, "sh", "-c", program, pass_fds=[sender])
-    finally:
-        signal.signal(signal.SIGALRM, before)
-        os.close(sender)
+    words = [sys.executable, "-c", PREPARES, str(sender)]
+    ended = subprocess.run(
+        words, cwd=tmp_path, pass_fds=[sender], capture_output=True, text=True, check=False
+    )
+    os.close(sender)
+    assert ended.stderr.splitlines()[-1:] == ["KeyboardInterrupt"]
     # Nobody has the other end any more.
-    ended, _, _ = select.select([receiver], [], [], PATIENCE_S)
-    assert ended == [receiver]
+    ready, _, _ = select.select([receiver], [], [], PATIENCE_S)
+    assert ready == [receiver]
+    assert os.read(receiver, 1) == b""
     os.close(receiver)
