@@ -31,7 +31,8 @@ from tupelo_bench.harness.stopping import listen
 
 listen()
 # The step says to its parent that it shall end: at times before `Popen` has returned.
-step(Path.cwd(), "sh", "-c", "sleep 1000 & kill -HUP $PPID; sleep 1000", pass_fds=[int(sys.argv[1])])
+program = "sleep 1000 & kill -HUP $PPID; sleep 1000"
+step(Path.cwd(), "sh", "-c", program, pass_fds=[int(sys.argv[1])])
 """
 
 
