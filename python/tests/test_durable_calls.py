@@ -175,6 +175,25 @@ def test_other_tasks_go_on_while_a_task_waits_for_the_disk_c4(url, call):
     asyncio.run(work())
 
 
+def test_other_tasks_go_on_while_a_task_is_put_for_the_workers_of_eval_c4(url):
+    async def work():
+        async with aio.connect(url) as space:
+            # The first one starts the workers, and makes a mark for them.
+            await space.eval("warm", ts.call(abs, -1))
+            with Locked(url) as locked:
+                task = asyncio.ensure_future(space.eval("n", ts.call(abs, -2)))
+
+                async def has_effect():
+                    return await space.count("n", int) == 1
+
+                await until(has_effect)
+                assert not task.done()
+                locked.release()
+                assert await task == ("n", 2)
+
+    asyncio.run(work())
+
+
 def test_tasks_that_wait_together_share_a_sync_c4(url, monkeypatch):
     turns = []
     plain = Disk._turn  # noqa: SLF001 - what is counted

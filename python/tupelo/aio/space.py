@@ -177,9 +177,12 @@ class Space(Now):
         from tupelo.tasks import evaluation  # noqa: PLC0415 - only who evaluates needs it
 
         def put() -> Future[Any]:
-            return evaluation.evaluate(self.blocking, fields, on, timeout_s=0)
+            sync = self._waiting.deferred
+            return evaluation.evaluate(self.blocking, fields, on, timeout_s=0, sync=sync)
 
-        computed: tuple[Any, ...] = await answer(await self._waiting.with_room(put, None))
+        future = await self._waiting.with_room(put, None)
+        await self._waiting.settled()
+        computed: tuple[Any, ...] = await answer(future)
         return computed
 
     def transaction(

@@ -86,6 +86,11 @@ class Waiting:
         if sync is not None:
             _native.require_sync(self._space, sync)
 
+    @property
+    def deferred(self) -> Literal["none"] | None:
+        """What a blocking call is told, so that the wait for the disk is left to `settled`."""
+        return None if self._disk is None else "none"
+
     async def settled(self, sync: Sync | None = None) -> None:
         """Wait until what has changed is on disk, if there is one and the call is to wait."""
         if self._disk is not None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any
 
+    from tupelo._native import Sync
+
 __all__ = ["evaluate"]
 
 ATTEMPTS_MAX = 1
@@ -44,11 +46,17 @@ MAKER_LOOK_S = 0.001
 
 
 def evaluate(
-    space: Space, fields: tuple[Any, ...], on: str | None, *, timeout_s: float | None = None
+    space: Space,
+    fields: tuple[Any, ...],
+    on: str | None,
+    *,
+    timeout_s: float | None = None,
+    sync: Sync | None = None,
 ) -> Future[Any]:
     """Put the task for a tuple; return its future.
 
-    The arguments are as in `Space.eval`, and the longest wait for room, as for `Space.put`.
+    The arguments are as in `Space.eval`. The longest wait for room and the wait for the disk are as
+    for `Space.put`.
     """
     calls = [field for field in fields if type(field) is Call]
     if not calls:
@@ -62,13 +70,21 @@ def evaluate(
         asked = tuple(_asked(field, functions.public_path_of) for field in fields)
         mailbox = _mailbox(space)
         return mailbox.submit(
-            queue, protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s
+            queue,
+            protocol.EVAL,
+            asked,
+            {},
+            attempts_max=ATTEMPTS_MAX,
+            timeout_s=timeout_s,
+            sync=sync,
         )
     asked = tuple(_asked(field, functions.sendable) for field in fields)
     # A look, for `SpaceClosed`: the pool has a connection of its own, which would not say so.
     present(space, (protocol.EVAL,), {})
     pool = _pool(space, timeout_s, threads=way == "threads")
-    future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s)
+    future = pool.submit(
+        protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s, sync=sync
+    )
     try:
         pool.grow(len(pool.mailbox.due()))
     except BaseException as error:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from tupelo._native import Claim
+    from tupelo._native import Claim, Sync
     from tupelo.tasks.crew import Crew
     from tupelo.tasks.mailbox import TaskFuture
 
@@ -123,6 +123,7 @@ class LocalPool:
         *,
         attempts_max: int,
         timeout_s: float | None = None,
+        sync: Sync | None = None,
     ) -> TaskFuture:
         """Put a task, and return its future. The arguments are as in `Mailbox.submit`.
 
@@ -140,6 +141,7 @@ class LocalPool:
             keywords,
             attempts_max=attempts_max,
             timeout_s=timeout_s,
+            sync=sync,
         )
         if self.broken is not None:  # perhaps before this one was due, so that it was not told
             self.mailbox.fail(self.broken)

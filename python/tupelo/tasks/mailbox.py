@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tupelo._native import Space
+    from tupelo._native import Space, Sync
     from tupelo.errors import RemoteError
 
 __all__ = ["LOOK_S", "Mailbox", "TaskFuture", "failure_of", "new_name"]
@@ -159,6 +159,7 @@ class Mailbox:
         *,
         attempts_max: int,
         timeout_s: float | None = None,
+        sync: Sync | None = None,
         put: Callable[..., object] | None = None,
     ) -> TaskFuture:
         """Put a task; return the future of its answer.
@@ -170,6 +171,7 @@ class Mailbox:
             keywords: with these, by name.
             attempts_max: how often it is tried.
             timeout_s: longest wait for room, as for `Space.put`.
+            sync: whether this waits for the disk, as for `Space.put`.
             put: what puts it instead of the space, without a wait for room. If it appears only
                 later, `is_put` of the future is to be set then.
 
@@ -184,7 +186,7 @@ class Mailbox:
             with self._lock:
                 self._due[number] = future
             if put is None:
-                self._put(task, timeout_s)
+                self._put(task, timeout_s, sync)
             else:
                 put(*task.to_tuple())
         except BaseException:
@@ -201,11 +203,11 @@ class Mailbox:
             raise
         return future
 
-    def _put(self, task: Task, timeout_s: float | None) -> None:
+    def _put(self, task: Task, timeout_s: float | None, sync: Sync | None) -> None:
         """Put a task; once, also if a connection is lost and made again meanwhile."""
         while True:
             try:
-                self.space.put(*task.to_tuple(), timeout=timeout_s)
+                self.space.put(*task.to_tuple(), timeout=timeout_s, sync=sync)
             except ConnectionLost as lost:
                 if not lost.may_have_happened:
                     raise
