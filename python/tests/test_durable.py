@@ -298,6 +298,29 @@ def test_two_files_do_not_change_in_one_step_o7_x1(url, new_url):
             assert other.move_to(memory, "job", int) == 1
 
 
+def test_spaces_of_one_file_change_in_one_step_o7_x1(url):
+    names = ["orders", "parcels"]
+
+    def counts():
+        counts = []
+        for name in names:
+            with ts.connect(f"{url}?space={name}") as space:
+                counts.append((space.name, space.count(...)))
+        return counts
+
+    with ts.connect(f"{url}?space=orders") as orders, ts.connect(f"{url}?space=parcels") as parcels:
+        orders.put_all([("order", n) for n in range(3)])
+        with orders.transaction(parcels) as t:
+            t.on(parcels).put("parcel", t.take("order", 1)[1])
+        assert orders.move_to(parcels, "order", 2) == 1
+    forget_memory(url)
+    assert counts() == [("orders", 1), ("parcels", 2)]
+    ts.remove(f"{url}?space=orders")
+    assert counts() == [("orders", 0), ("parcels", 2)]
+    with ts.connect(url) as space:
+        assert space.count(...) == 0
+
+
 def test_tasks_put_and_wait_for_the_disk(url):
     async def work():
         async with aio.connect(url, sync="none") as space:

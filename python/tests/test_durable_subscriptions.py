@@ -46,6 +46,22 @@ def test_a_later_subscriber_goes_on_behind_the_last_event_that_was_dealt_with_n1
             alarms.next(timeout=0.01)
 
 
+def test_the_next_subscriber_of_a_name_takes_it_over_n1(url):
+    with ts.connect(url) as space, ts.connect(url) as other:
+        before = space.subscribe("n", int, resume="one")
+        space.put_all([("n", 1), ("n", 2)])
+        assert told(next(before)) == (1, 0, ("n", 1))
+        after = other.subscribe("n", int, resume="one")
+        space.put("n", 3)
+        assert told(next(after)) == (1, 0, ("n", 1))
+        assert told(next(before)) == (2, 0, ("n", 2)), "it had been read before"
+        with pytest.raises(ValueError, match=r"another subscriber goes on.*\(resume=\)"):
+            before.next(timeout=60)
+        before.close()
+        assert [told(next(after))[0] for _ in range(2)] == [2, 3]
+        after.close()
+
+
 def test_an_event_in_whose_block_something_was_raised_comes_again_n1(url):
     with ts.connect(url) as space:
         with pytest.raises(ZeroDivisionError), space.subscribe("n", int, resume="one") as numbers:

@@ -124,18 +124,19 @@ def test_the_program_of_the_page_on_servers_has_what_it_put(tmp_path):
 
 
 def test_the_programs_of_the_page_on_files_keep_what_they_put(tmp_path):
-    url = f"file://{tmp_path / 'jobs.tupelo'}"
+    url, shop = f"file://{tmp_path / 'jobs.tupelo'}", f"file://{tmp_path / 'shop'}"
     printed = []
     for program in PROGRAMS_OF["docs/how-to/durable.md"]:
-        of_test = program.replace("file:///tmp/jobs.tupelo", url)
+        of_test = program.replace("file:///tmp/jobs.tupelo", url).replace("file:///tmp/shop", shop)
         alone = "" if of_test.startswith("import") else "import tupelo as ts\n"
         (tmp_path / "jobs.py").write_text(alone + of_test, encoding="utf-8")
         printed.append(run(tmp_path / "jobs.py", tmp_path))
-    assert printed == ["('done', 8)\n", "", "('order', 18)\n"]
+    assert printed == ["('done', 8)\n", "", "('order', 18)\n", "1\n"]
     with ts.connect(url) as space:
         left = [("seen", "robots.txt"), ("shipped", 17), ("order", 18)]
         assert sorted(space.take_all(ts.REST), key=str) == sorted(left, key=str)
     ts.remove(url)
+    ts.remove(f"{shop}.tupelo")
 
 
 def test_the_program_of_the_readme_runs_as_printed(own, tmp_path):

@@ -12,6 +12,7 @@ import re
 import subprocess
 from contextlib import nullcontext
 from itertools import chain
+from pathlib import Path
 
 import pytest
 from console import INSTALLED
@@ -113,6 +114,7 @@ PRINTED = {
 # Where the pages on servers and on files have them.
 SOCKET = "/tmp/tupelo.sock"  # noqa: S108
 FILE = "/tmp/jobs.tupelo"  # noqa: S108
+SHOP = "/tmp/shop.tupelo"  # noqa: S108
 
 # The files that are the reader's own; each script tells what it was given.
 SCRIPT = "#!/bin/sh\necho done: $(cat)\n"
@@ -153,7 +155,9 @@ def run_lines(page, urls, socket, environment):
     for line in PAGES[page]:
         if line in NOT_RUN:
             continue
-        own = line.replace(SOCKET, str(socket)).replace(FILE, str(socket.with_name("jobs.tupelo")))
+        own = line
+        for place in (SOCKET, FILE, SHOP):
+            own = own.replace(place, str(socket.with_name(Path(place).name)))
         of_test = re.sub(r"shm://(\w+)", lambda m: urls[m[1]], own)
         if line in GIVEN:
             name, given = GIVEN[line]

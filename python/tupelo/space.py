@@ -66,7 +66,8 @@ def connect(
             - `shm://name`: for all processes of this machine and user.
             - `mem://name`: for the threads of this process.
             - `file:///path/jobs.tupelo`: as `shm://`, and kept in a file. Acknowledged changes
-              are there after a restart of the machine.
+              are there after a restart of the machine. `?space=name` behind it is one of several
+              spaces in the file.
             - `unix:///path/of/the/socket?space=name`, `tcp://host:7667/name`, or
               `tls://host:7668/name?ca=/path/ca.pem`: a space of a server (`tupelo serve`).
         create: whether to create the space if there is none.

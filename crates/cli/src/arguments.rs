@@ -283,19 +283,20 @@ pub(crate) struct Watch {
 
 #[derive(Args)]
 #[command(
-    about = "List the spaces of this user or of a server, or the shapes of tuples in one of them.",
+    about = "List the spaces of this user, of a server or of a file, or the shapes of tuples in one of them.",
     before_help = "\
 Examples:
   tupelo ls                        every space, its size and when it last changed
   tupelo ls shm://jobs             the shapes in it, with counts
   tupelo ls shm://jobs --json      the same for programs
   tupelo ls /srv                   the spaces that are kept in files of a directory
+  tupelo ls /srv/shop.tupelo       the spaces in this file
   tupelo ls tcp://hub:7667         the spaces of this server",
     help_template = HELP
 )]
 pub(crate) struct Ls {
-    /// The space to look into, or the server, or a directory
-    #[arg(value_name = "URL or DIRECTORY", value_parser = word())]
+    /// The space to look into, or the server, or a directory, or a file of spaces
+    #[arg(value_name = "URL, DIRECTORY or FILE", value_parser = word())]
     pub(crate) space: Option<String>,
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong in a command, as a message and an exit code.
 
 use std::io;
+use std::path::Path;
 
 use tupelo::Error;
 
@@ -85,8 +86,8 @@ fn text_of(error: &Error) -> String {
 /// What to type next. Where the hint of the library is about a call, there is a command for it.
 fn hint(error: &Error) -> Option<String> {
     match error {
-        Error::SpaceNotFound { .. } => {
-            Some("`tupelo put` makes it; `tupelo ls` lists the spaces that are there".to_owned())
+        Error::SpaceNotFound { url } => {
+            Some(format!("`tupelo put` makes it; {}", list_of_spaces(url)))
         }
         // A tuple larger than the space never fits, and a larger space is no help where the system is full.
         Error::SpaceFull { may_pass: true, by_system: false, .. } => Some(
@@ -94,6 +95,20 @@ fn hint(error: &Error) -> Option<String> {
                 .to_owned(),
         ),
         _ => error.hint(),
+    }
+}
+
+/// The command that lists what is where the space of this URL is not.
+fn list_of_spaces(url: &str) -> String {
+    let Some(file) = url.strip_prefix("file://") else {
+        return "`tupelo ls` lists the spaces that are there".to_owned();
+    };
+    let path = Path::new(file.split('?').next().unwrap_or(file));
+    match path.parent() {
+        Some(directory) if !path.exists() => {
+            format!("`tupelo ls {}` lists the spaces in files there", directory.display())
+        }
+        _ => format!("`tupelo ls {}` lists the spaces in the file", path.display()),
     }
 }
 

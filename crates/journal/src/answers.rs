@@ -8,7 +8,7 @@ use tupelo_engine::{ANSWERS_RESTORED_MAX, RequestKey};
 
 use crate::error::Error;
 use crate::storage::signed;
-use crate::writing::Writing;
+use crate::tables::Tables;
 
 /// Bytes of an answer: the key, whose it is, and the answer itself, the most significant byte first.
 const ENTRY_BYTES: usize = 32;
@@ -18,18 +18,19 @@ const ENTRY_BYTES: usize = 32;
 /// # Errors
 ///
 /// What SQLite says.
-pub(crate) fn add(writing: &Writing<'_>, answered: &[RequestKey]) -> Result<(), Error> {
+pub(crate) fn add(tables: &Tables<'_, '_>, answered: &[RequestKey]) -> Result<(), Error> {
     if answered.is_empty() {
         return Ok(());
     }
     let newest = &answered[answered.len().saturating_sub(ANSWERS_RESTORED_MAX)..];
-    let before = writing
-        .query_one("SELECT coalesce(max(last), 0) FROM answered", (), |row| row.get::<_, i64>(0))?;
+    let (writing, table) = (tables.writing(), &tables.names().answered);
+    let newest_before = format!("SELECT coalesce(max(last), 0) FROM {table}");
+    let before = writing.query_one(&newest_before, (), |row| row.get::<_, i64>(0))?;
     let last = before.saturating_add(signed(newest.len() as u64));
     let bytes: Vec<u8> = newest.iter().flat_map(bytes_of).collect();
-    writing.execute("INSERT INTO answered VALUES (?1, ?2)", (last, bytes))?;
+    writing.execute(&format!("INSERT INTO {table} VALUES (?1, ?2)"), (last, bytes))?;
     let oldest = last.saturating_sub(signed(ANSWERS_RESTORED_MAX as u64));
-    writing.execute("DELETE FROM answered WHERE last <= ?1", (oldest,))
+    writing.execute(&format!("DELETE FROM {table} WHERE last <= ?1"), (oldest,))
 }
 
 /// All answers of the file, in their order.
@@ -37,14 +38,15 @@ pub(crate) fn add(writing: &Writing<'_>, answered: &[RequestKey]) -> Result<(), 
 /// # Errors
 ///
 /// What SQLite says; [`Error::Corrupted`] for what makes no sense.
-pub(crate) fn all(writing: &Writing<'_>) -> Result<Vec<RequestKey>, Error> {
+pub(crate) fn all(tables: &Tables<'_, '_>) -> Result<Vec<RequestKey>, Error> {
     let read = |row: &SqlRow<'_>| row.get::<_, Vec<u8>>(0);
-    let rows = writing.query("SELECT entries FROM answered ORDER BY last", read)?;
+    let sql = format!("SELECT entries FROM {} ORDER BY last", tables.names().answered);
+    let rows = tables.writing().query(&sql, read)?;
     let mut all = Vec::new();
     for row in rows {
         let (entries, rest) = row.as_chunks::<ENTRY_BYTES>();
         if !rest.is_empty() {
-            let path = writing.path().to_owned();
+            let path = tables.path().to_owned();
             let problem = format!("the answers to requests have {} bytes too many", rest.len());
             return Err(Error::Corrupted { path, problem });
         }

@@ -11,12 +11,12 @@ use tupelo_tuple::encoding::encode_tuple_view;
 use crate::answers;
 use crate::error::Error;
 use crate::subscriptions::Listeners;
-use crate::writing::{Row, Writing};
+use crate::tables::{Row, Tables};
 
 /// Changes that are on their way to the file.
 #[derive(Debug)]
-pub(crate) struct Batch<'s> {
-    writing: Writing<'s>,
+pub(crate) struct Batch<'w, 's> {
+    tables: Tables<'w, 's>,
     /// What was put in this turn and is still there, by its id: SQLite appends what comes in this order.
     put: BTreeMap<u64, Row>,
     /// Larger than all ids so far, also of tuples that are gone.
@@ -27,21 +27,21 @@ pub(crate) struct Batch<'s> {
     answered: Vec<RequestKey>,
 }
 
-impl<'s> Batch<'s> {
+impl<'w, 's> Batch<'w, 's> {
     /// Nothing yet.
     ///
     /// # Errors
     ///
     /// What SQLite says.
-    pub(crate) fn new(writing: Writing<'s>) -> Result<Self, Error> {
-        let listeners = Listeners::of(&writing)?;
+    pub(crate) fn new(tables: Tables<'w, 's>) -> Result<Self, Error> {
+        let listeners = Listeners::of(&tables)?;
         let (put, answered) = (BTreeMap::new(), Vec::new());
-        Ok(Self { writing, put, next_id: 0, listeners, answered })
+        Ok(Self { tables, put, next_id: 0, listeners, answered })
     }
 
     /// Where it goes, for what is written beside it.
-    pub(crate) const fn writing(&self) -> &Writing<'s> {
-        &self.writing
+    pub(crate) const fn tables(&self) -> &Tables<'w, 's> {
+        &self.tables
     }
 
     /// Adds a change, which came after those that were added before.
@@ -55,12 +55,12 @@ impl<'s> Batch<'s> {
                 let mut image = Vec::new();
                 // What is in a space was encoded before, or could be.
                 encode_tuple_view(&mut image, *tuple).map_err(|error| Error::Storage {
-                    path: self.writing.path().to_owned(),
+                    path: self.tables.path().to_owned(),
                     problem: format!("tuple {id} cannot be encoded: {error}"),
                 })?;
                 self.note(*id);
                 if terms.hidden_until_ns.is_none() {
-                    self.listeners.tell(&self.writing, tuple, &image)?;
+                    self.listeners.tell(&self.tables, tuple, &image)?;
                 }
                 let kept = Kept { id: *id, terms: *terms, attempts: Attempts::default() };
                 self.put.insert(*id, Row { kept, image });
@@ -68,7 +68,7 @@ impl<'s> Batch<'s> {
             }
             Change::Taken { id } => match self.put.remove(id) {
                 Some(_) => Ok(()),
-                None => self.writing.remove(*id),
+                None => self.tables.remove(*id),
             },
             Change::Visible { id, new_id, terms } => self.make_visible(*id, *new_id, *terms),
             Change::Lease { id, terms } => match self.put.get_mut(id) {
@@ -76,21 +76,23 @@ impl<'s> Batch<'s> {
                     row.kept.terms = *terms;
                     Ok(())
                 }
-                None => self.writing.set_terms(*id, *terms),
+                None => self.tables.set_terms(*id, *terms),
             },
             Change::Attempts { id, attempts } => match self.put.get_mut(id) {
                 Some(row) => {
                     row.kept.attempts = attempts.clone();
                     Ok(())
                 }
-                None => self.writing.set_attempts(*id, attempts),
+                None => self.tables.set_attempts(*id, attempts),
             },
+            // Whoever brings it looks to the others ([`crate::together`]).
+            Change::Shared { .. } => Ok(()),
             Change::Answered(request) => {
                 self.answered.push(*request);
                 Ok(())
             }
             other => Err(Error::Storage {
-                path: self.writing.path().to_owned(),
+                path: self.tables.path().to_owned(),
                 problem: format!("the file cannot keep {other:?}"),
             }),
         }
@@ -105,30 +107,30 @@ impl<'s> Batch<'s> {
         if !self.listeners.is_empty() {
             let image = match self.put.get(&id) {
                 Some(row) => Some(row.image.clone()),
-                None => self.writing.image_of(id)?,
+                None => self.tables.image_of(id)?,
             };
             if let Some(image) = image {
-                self.listeners.tell_of_image(&self.writing, &image)?;
+                self.listeners.tell_of_image(&self.tables, &image)?;
             }
         }
         let Some(mut row) = self.put.remove(&id) else {
-            return self.writing.rename(id, new_id, terms);
+            return self.tables.rename(id, new_id, terms);
         };
         (row.kept.id, row.kept.terms) = (new_id, terms);
         self.put.insert(new_id, row);
         Ok(())
     }
 
-    /// Puts it all on the disk, and notes that everything up to this position of the journal is there.
+    /// Writes what it has, and notes that everything up to this position of the journal is in the tables: if the transaction commits.
     ///
     /// # Errors
     ///
-    /// What SQLite says: nothing of it is in the file then.
-    pub(crate) fn commit_up_to(self, position: u64) -> Result<(), Error> {
-        let Self { writing, put, next_id, listeners, answered } = self;
-        listeners.finish(&writing)?;
-        answers::add(&writing, &answered)?;
-        put.values().try_for_each(|row| writing.insert(row))?;
-        writing.commit_up_to(position, next_id)
+    /// What SQLite says.
+    pub(crate) fn finish(self, position: u64) -> Result<(), Error> {
+        let Self { tables, put, next_id, listeners, answered } = self;
+        listeners.finish(&tables)?;
+        answers::add(&tables, &answered)?;
+        put.values().try_for_each(|row| tables.insert(row))?;
+        tables.set_position(position, next_id)
     }
 }

@@ -37,18 +37,24 @@ pub enum Error {
         /// The newest that this build knows.
         known: i64,
     },
-    /// The file was opened anew while the memory of this space could not be found: what is done here does not count any more.
+    /// The space was opened anew while the memory of this process could not be found, or was removed from the file: what is done here
+    /// does not count any more.
     TakenOver {
         /// The file.
         path: PathBuf,
         /// The generation of the memory that this process has.
         own: u64,
-        /// The generation that the file has now.
+        /// The generation that the file has now; 0: the file does not have the space any more.
         found: u64,
     },
     /// The file was removed, or another one was put in its place, while it was open.
     Replaced {
         /// Where it was.
+        path: PathBuf,
+    },
+    /// Another subscriber goes on with the subscription, or it was ended.
+    SubscriptionOver {
+        /// The file.
         path: PathBuf,
     },
     /// The system refused to read or write.
@@ -132,11 +138,19 @@ impl fmt::Display for Error {
             Self::AccessDenied { path, problem }
             | Self::Corrupted { path, problem }
             | Self::Storage { path, problem } => write!(f, "{}: {problem}", path.display()),
+            Self::SubscriptionOver { path } => write!(
+                f,
+                "{}: another subscriber goes on with the subscription, or it was ended",
+                path.display()
+            ),
             Self::Newer { path, found, known } => write!(
                 f,
                 "{} has layout {found}, and this build knows layouts up to {known}",
                 path.display()
             ),
+            Self::TakenOver { path, found: 0, .. } => {
+                write!(f, "the space was removed from {}", path.display())
+            }
             Self::TakenOver { path, own, found } => write!(
                 f,
                 "{} was opened anew elsewhere (generation {found}), and this program has the memory of generation {own}",

@@ -10,9 +10,11 @@ use rusqlite::Connection;
 use tupelo_tuple::encoding::{Decoded, Reader};
 
 use crate::error::Error;
-use crate::open;
-use crate::storage::{self, Header, Storage, signed};
-use crate::writing::{Row, TUPLE_COLUMNS, stored_row};
+use crate::gate;
+use crate::header::Header;
+use crate::names::{DEFAULT_NUMBER, Names};
+use crate::storage::{self, Storage, signed};
+use crate::tables::{Row, each_tuple, stored_row};
 
 /// Mistakes in a file that are told; there may be thousands.
 const PROBLEMS_MAX: usize = 8;
@@ -35,51 +37,138 @@ pub struct Examination {
     pub sync_time: Option<Duration>,
 }
 
-/// What is in the file of a space, damaged or not.
+/// What is in a file, damaged or not: in the space of this name, or in all of its spaces.
 ///
 /// # Errors
 ///
 /// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::Newer`]; [`Error::Corrupted`] if nothing of it can be read: its first page is
 /// gone, or it is no file of a space.
-pub fn examine(path: &Path) -> Result<Examination, Error> {
+pub fn examine(path: &Path, only: Option<&str>) -> Result<Examination, Error> {
     let storage = Storage::open(path)?;
-    let mut tuples = 0;
-    let gaps = each_readable(storage.connection(), |_| {
-        tuples += 1;
-        Ok(())
-    })?;
+    let (mut tuples, mut gaps) = (0, 0);
+    for Readable { names, .. } in readable(&storage, only)? {
+        gaps += each_readable(storage.connection(), &names, |_| {
+            tuples += 1;
+            Ok(())
+        })?;
+    }
     Ok(examination(&storage, tuples, gaps))
 }
 
-/// Writes what can be read of a damaged file into a new one, which must not exist. The old one stays as it is.
+/// Writes what can be read of a damaged file, or of one space of it, into a new one, which must not exist. The old one stays as it
+/// is.
 ///
 /// # Errors
 ///
 /// As [`examine`], and what the system says about the new file, which may be there in part then.
-pub fn save(path: &Path, to: &Path) -> Result<Examination, Error> {
+pub fn save(path: &Path, only: Option<&str>, to: &Path) -> Result<Examination, Error> {
     let storage = Storage::open(path)?;
-    // That of a file whose only row is damaged is lost: then it is as that of a new space.
-    let header = storage.header().ok().flatten();
-    let limits = header.as_ref().map(|header| header.limits).unwrap_or_default();
-    // Another space: it does not know what requests were answered in the old one.
-    let id = open::new_header(limits)?.id;
-    let header = header.map_or_else(|| open::new_header(limits), Ok)?;
-    let header = Header { id, ..header };
+    let spaces = readable(&storage, only)?;
     if to.exists() {
         let problem = "cannot create the file: it exists already".to_owned();
         return Err(Error::Storage { path: to.to_owned(), problem });
     }
     let mut new = Storage::open_or_create(to)?;
     let writing = new.write()?;
-    writing.create(&header)?;
-    let (mut tuples, mut next_id) = (0, header.next_id);
-    let gaps = each_readable(storage.connection(), |row| {
-        tuples += 1;
-        next_id = next_id.max(row.kept.id + 1);
-        writing.insert(row)
-    })?;
-    writing.commit_up_to(header.position, next_id)?;
+    let (mut tuples, mut gaps) = (0, 0);
+    for Readable { name, names, header } in spaces {
+        let limits = header.as_ref().map(|header| header.limits).unwrap_or_default();
+        // Another space: it does not know what requests were answered in the old one.
+        let new = Header::new(limits)?;
+        let header = header.map_or_else(|| new.clone(), |old| Header { id: new.id, ..old });
+        let header = writing.create(&name, &header)?;
+        let (tables, mut next_id) = (writing.tables(&header), header.next_id);
+        gaps += each_readable(storage.connection(), &names, |row| {
+            tuples += 1;
+            next_id = next_id.max(row.kept.id + 1);
+            tables.insert(row)
+        })?;
+        tables.set_position(header.position, next_id)?;
+    }
+    writing.commit()?;
     Ok(examination(&storage, tuples, gaps))
+}
+
+/// A space of a file that may be damaged.
+struct Readable {
+    name: String,
+    names: Names,
+    /// `None` if it can not be read. The new one is as that of a new space.
+    header: Option<Header>,
+}
+
+impl Readable {
+    fn of((name, header): (String, Header)) -> Self {
+        Self { name, names: header.names(), header: Some(header) }
+    }
+}
+
+/// The spaces of a file, or the one of this name. If the table of the spaces can not be read, they are found by their other tables, and
+/// those whose names are lost are called by their numbers.
+fn readable(storage: &Storage, only: Option<&str>) -> Result<Vec<Readable>, Error> {
+    let (found, have_names) = match storage.headers() {
+        Ok(headers) => (headers.into_iter().map(Readable::of).collect(), true),
+        Err(_) => (by_tables(storage), false),
+    };
+    let Some(only) = only else { return Ok(found) };
+    let found: Vec<Readable> = found.into_iter().filter(|space| space.name == only).collect();
+    match (found.is_empty(), have_names) {
+        (false, _) => Ok(found),
+        (true, true) => Err(Error::NotFound { path: storage.path().to_owned() }),
+        (true, false) => Err(Error::Corrupted {
+            path: storage.path().to_owned(),
+            problem: "the names of its spaces cannot be read: look at all of it, without ?space="
+                .to_owned(),
+        }),
+    }
+}
+
+fn by_tables(storage: &Storage) -> Vec<Readable> {
+    let sql = "SELECT name FROM sqlite_schema WHERE name = 'tuple' OR name GLOB 'tuple_*'";
+    let found = storage.connection().prepare(sql).and_then(|mut statement| {
+        statement.query_map((), |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()
+    });
+    let number = |table: &String| match table.strip_prefix("tuple_") {
+        Some(text) => text.parse().ok(),
+        None => Some(DEFAULT_NUMBER),
+    };
+    let numbers = match found {
+        Ok(tables) => tables.iter().filter_map(number).collect(),
+        // What the file has can not be read: then what is likely.
+        Err(_) => vec![DEFAULT_NUMBER],
+    };
+    let space = |number: i64| {
+        let is_default = number == DEFAULT_NUMBER;
+        let name = if is_default { String::new() } else { format!("space-{number}") };
+        Readable { name, names: Names::of(number), header: None }
+    };
+    numbers.into_iter().map(space).collect()
+}
+
+/// A space of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceOfFile {
+    /// Its name; empty for the one that needs none.
+    pub name: String,
+    /// Tuples of it that are in the file. Its memory may be ahead.
+    pub tuples: u64,
+}
+
+/// The spaces of a file, in the order in which they were made. None is opened.
+///
+/// # Errors
+///
+/// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::Newer`], [`Error::Corrupted`].
+pub fn spaces_in(path: &Path) -> Result<Vec<SpaceOfFile>, Error> {
+    let _inside = gate::enter();
+    let storage = Storage::open(path)?;
+    let space = |(name, header): (String, Header)| {
+        let sql = format!("SELECT count(*) FROM {}", header.names().tuple);
+        let counted = storage.connection().query_row(&sql, (), |row| row.get::<_, i64>(0));
+        let counted = counted.map_err(|error| Error::sqlite(path, "count the tuples", &error))?;
+        Ok(SpaceOfFile { name, tuples: u64::try_from(counted).unwrap_or(0) })
+    };
+    storage.headers()?.into_iter().map(space).collect()
 }
 
 fn examination(storage: &Storage, tuples: u64, gaps: u64) -> Examination {
@@ -154,12 +243,13 @@ fn problems(connection: &Connection) -> Vec<String> {
 /// Shows `visit` each tuple that can be read. Returns the number of places where some can not.
 fn each_readable(
     connection: &Connection,
+    names: &Names,
     mut visit: impl FnMut(&Row) -> Result<(), Error>,
 ) -> Result<u64, Error> {
     let (mut next_id, mut gaps) = (0, 0);
     loop {
         // How far it is readable.
-        let read = each_from(connection, next_id, |row| {
+        let read = each_from(connection, (names, next_id), |row| {
             next_id = row.kept.id + 1;
             if !decodes(row) {
                 gaps += 1;
@@ -172,7 +262,7 @@ fn each_readable(
             Err(Stopped::ByVisitor(error)) => return Err(error),
             Err(Stopped::ByDamage) => gaps += 1,
         }
-        let Some(readable) = readable_behind(connection, next_id) else { return Ok(gaps) };
+        let Some(readable) = readable_behind(connection, names, next_id) else { return Ok(gaps) };
         next_id = readable;
     }
 }
@@ -185,11 +275,11 @@ enum Stopped {
 /// Shows `visit` the rows from an id on, until one can not be read.
 fn each_from(
     connection: &Connection,
-    id: u64,
+    (names, id): (&Names, u64),
     mut visit: impl FnMut(&Row) -> Result<(), Error>,
 ) -> Result<(), Stopped> {
     let damaged = |_: rusqlite::Error| Stopped::ByDamage;
-    let sql = format!("SELECT {TUPLE_COLUMNS} FROM tuple WHERE id >= ?1 ORDER BY id");
+    let sql = each_tuple(names, "WHERE id >= ?1 ORDER BY id");
     let mut statement = connection.prepare_cached(&sql).map_err(damaged)?;
     let mut rows = statement.query((signed(id),)).map_err(damaged)?;
     while let Some(row) = rows.next().map_err(damaged)? {
@@ -200,10 +290,10 @@ fn each_from(
 }
 
 /// The least id above `id`, as far as can be found, from which on something can be read; `None` if nothing can.
-fn readable_behind(connection: &Connection, id: u64) -> Option<u64> {
+fn readable_behind(connection: &Connection, names: &Names, id: u64) -> Option<u64> {
     let is_readable = |from: u64| {
         let mut seen = false;
-        let read = each_from(connection, from, |_| {
+        let read = each_from(connection, (names, from), |_| {
             seen = true;
             // One is enough.
             Err(Error::NotFound { path: PathBuf::new() })

@@ -13,39 +13,36 @@ use std::time::{Duration, Instant};
 
 use tupelo_engine::{Drain, Engine, JournalStat};
 
-use crate::batch::Batch;
 use crate::error::Error;
 use crate::gate::{self, Inside};
+use crate::memory::Memory;
+use crate::names::Names;
 use crate::slot::Slot;
-use crate::storage::{FileNumber, ID_BYTES, Storage};
+use crate::storage::Storage;
 use crate::subscriptions::{self, KeptEvent, Subscribed};
-use crate::writing::Writing;
+use crate::tables::Tables;
+use crate::together::{Others, Own, Together, bring_all};
+use crate::turn::Also;
+use crate::whole;
 
 /// Longest wait for somebody else who drains, until the waiter looks whether that one was killed.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// So long somebody else may write without getting on, until that is explained.
-const STANDSTILL: Duration = Duration::from_secs(30);
+pub(crate) const STANDSTILL: Duration = Duration::from_secs(30);
 /// How long changes may be in memory alone if nobody waits until they are on disk.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(25);
 /// As that, after the disk has refused.
 const FLUSH_INTERVAL_AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Which memory of which file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
-    /// The id in the file, which a copy of it has, too.
-    pub(crate) id: [u8; ID_BYTES],
-    /// The number of the file, which no copy has.
-    pub(crate) file: FileNumber,
-    /// How often memory was filled from it.
-    pub(crate) generation: u64,
-}
-
-/// The journal of a space: its memory, and the way to its file. One per process and file.
+/// The journal of a space: its memory, and the way to its file. One per process and space.
 pub struct Journal {
     engine: Arc<Engine>,
+    /// The name of the space in its file; empty for the one that needs none.
+    name: String,
     memory: Memory,
     slot: Arc<Slot>,
+    /// The other spaces of the file, for steps that are shared with them.
+    others: Others,
 }
 
 impl std::fmt::Debug for Journal {
@@ -55,7 +52,12 @@ impl std::fmt::Debug for Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(inside: &Inside, engine: Engine, memory: Memory, slot: Slot) -> Arc<Self> {
+    pub(crate) fn new(
+        inside: &Inside,
+        engine: Engine,
+        (name, memory): (&str, Memory),
+        (slot, others): (Slot, Others),
+    ) -> Arc<Self> {
         let slot = Arc::new(slot);
         gate::add(inside, &slot);
         Arc::new_cyclic(|journal: &Weak<Self>| {
@@ -64,7 +66,7 @@ impl Journal {
             let drain =
                 move |_bytes| journal.upgrade().map_or(Ok(()), |journal| journal.make_room());
             engine.set_drainer(drain);
-            Self { engine: Arc::new(engine), memory, slot }
+            Self { engine: Arc::new(engine), name: name.to_owned(), memory, slot, others }
         })
     }
 
@@ -78,7 +80,7 @@ impl Journal {
         self.slot.path()
     }
 
-    /// The id of the file, which stays the same whatever memory was filled from it; a copy has it, too.
+    /// The id of the space, which stays the same whatever memory was filled from the file; a copy has it, too.
     pub const fn id(&self) -> [u8; 16] {
         self.memory.id
     }
@@ -106,34 +108,35 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// As [`Journal::settle`].
+    /// As [`Journal::settle`]; what the memory says if it was removed: what had not come to the file is gone.
     pub fn flush(&self) -> Result<(), Error> {
+        if self.engine.is_over() {
+            // It says why.
+            self.engine.try_drain()?;
+        }
         self.settle_up_to(self.stat().appended)
     }
 
-    /// Writes what is in the space at a moment of this call into another file, which must not exist: a space of its own. Others go on
-    /// meanwhile.
+    /// Writes what is in the space at a moment of this call into another file, which must not exist. Others go on meanwhile. Of the space
+    /// that needs no name, also all others of the file.
     ///
     /// # Errors
     ///
-    /// As [`Journal::settle`], and what the system says about the other file, which may be there in part then.
+    /// As [`Journal::settle`] and [`crate::copy`].
     pub fn copy_to(&self, path: &Path) -> Result<(), Error> {
         self.flush()?;
-        let _inside = gate::enter();
-        // A connection of its own: that of the slot is for those who wait for their changes.
-        Storage::open(self.path())?.copy_to(path)
+        let only = (!self.name.is_empty()).then_some(&*self.name);
+        whole::copy(self.path(), only, path, self.others.directory())
     }
 
-    /// Makes the file as small as what is in it. Returns the bytes that it had before, with its log, and those that it has now. Whoever
-    /// waits for the disk meanwhile waits until this is done.
+    /// Makes the file as small as what is in it.
     ///
     /// # Errors
     ///
-    /// As [`Journal::settle`]; what is in the file stays as it was.
+    /// As [`Journal::settle`] and [`crate::compact`].
     pub fn compact(&self) -> Result<(u64, u64), Error> {
         self.flush()?;
-        let _inside = gate::enter();
-        Storage::open(self.path())?.compact()
+        whole::compact(self.path(), self.others.directory())
     }
 
     /// Waits until everything up to this position of the journal is on disk.
@@ -230,29 +233,38 @@ impl Journal {
 
     /// Brings everything that stands in the ring to the file, unless somebody else is at it. Returns whether it did.
     fn try_lead(&self) -> Result<bool, Error> {
-        self.try_lead_and(|_| Ok(false))
+        self.try_lead_and(&mut |_| Ok(false))
     }
 
-    /// As [`Journal::try_lead`], and writes something else with that, which returns whether it has.
-    fn try_lead_and(
-        &self,
-        also: impl FnOnce(&Writing<'_>) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
-        let inside = gate::enter();
-        let Some(drain) = self.engine.try_drain()? else { return Ok(false) };
-        let drained = self.write(&inside, &drain, also)?;
-        drain.release(drained)?;
-        Ok(true)
+    /// As [`Journal::try_lead`], and writes something else with that.
+    fn try_lead_and(&self, also: Also<'_>) -> Result<bool, Error> {
+        let (engine, releases) = {
+            let inside = gate::enter();
+            let Some(drain) = self.engine.try_drain()? else { return Ok(false) };
+            match self.write(&inside, &drain, also)? {
+                Together::Brought(drained) => {
+                    drain.release(drained)?;
+                    return Ok(true);
+                }
+                Together::Again => return Ok(false),
+                Together::Busy(engine, releases) => (engine, releases),
+            }
+        };
+        // Without the own right, which is perhaps what the other one waits for.
+        engine.wait_drained(u64::MAX, releases, Instant::now() + LOOK);
+        Ok(false)
     }
 
-    /// Writes everything that stands in the ring to the file. Returns up to where that is; the ring has it still.
-    fn write(
-        &self,
-        inside: &Inside,
-        drain: &Drain<'_>,
-        also: impl FnOnce(&Writing<'_>) -> Result<bool, Error>,
-    ) -> Result<u64, Error> {
-        self.slot.with(inside, |storage| bring(storage, self.memory, drain, also))
+    /// Writes everything that stands in the ring to the file, and that of the other spaces of the file if they share steps. The own ring
+    /// has it still.
+    fn write(&self, inside: &Inside, drain: &Drain<'_>, also: Also<'_>) -> Result<Together, Error> {
+        let own = Own { name: &self.name, memory: self.memory, engine: &self.engine, drain };
+        self.slot.with(inside, |storage| bring_all(storage, &self.others, own, also))
+    }
+
+    /// Whether another space is kept in the same file: a step over both is on disk as a whole, or not at all.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.memory.file == other.memory.file
     }
 
     /// Begins a subscription that outlives its subscriber, or finds the one with this name: of all that comes to the ring from now
@@ -270,8 +282,8 @@ impl Journal {
         let mut found = None;
         loop {
             let (releases, appended) = (self.engine.releases(), self.stat().appended);
-            let led = self.try_lead_and(|writing| {
-                found = subscriptions::subscribe(writing, name, template, keep)?;
+            let led = self.try_lead_and(&mut |tables| {
+                found = subscriptions::subscribe(tables, name, template, keep)?;
                 Ok(found.is_some())
             })?;
             if led {
@@ -287,26 +299,33 @@ impl Journal {
     ///
     /// As [`Journal::settle`].
     pub fn unsubscribe(&self, name: &str) -> Result<bool, Error> {
-        self.writing(|writing| subscriptions::unsubscribe(writing, name))
+        self.writing(|tables| subscriptions::unsubscribe(tables, name))
     }
 
     /// Notes that a subscriber is done with all events up to this number.
     ///
     /// # Errors
     ///
-    /// As [`Journal::settle`].
-    pub fn acknowledge(&self, id: i64, up_to: u64) -> Result<(), Error> {
-        self.writing(|writing| subscriptions::acknowledge(writing, id, up_to))
+    /// [`Error::SubscriptionOver`], and as [`Journal::settle`].
+    pub fn acknowledge(&self, subscribed: Subscribed, up_to: u64) -> Result<(), Error> {
+        self.writing(|tables| subscriptions::acknowledge(tables, subscribed, up_to))
     }
 
     /// The oldest events in the file after a number, `at_most` so many. Those of changes that are in memory alone are not there yet.
     ///
     /// # Errors
     ///
-    /// What SQLite says.
-    pub fn events(&self, id: i64, after: u64, at_most: usize) -> Result<Vec<KeptEvent>, Error> {
+    /// [`Error::SubscriptionOver`]; what SQLite says.
+    pub fn events(
+        &self,
+        subscribed: Subscribed,
+        after: u64,
+        at_most: usize,
+    ) -> Result<Vec<KeptEvent>, Error> {
         let inside = gate::enter();
-        self.slot.with(&inside, |storage| subscriptions::events(storage, id, after, at_most))
+        self.slot.with(&inside, |storage| {
+            subscriptions::events(storage, (&self.names(storage)?, subscribed), after, at_most)
+        })
     }
 
     /// How many events of a subscription are in the file after a number.
@@ -316,56 +335,30 @@ impl Journal {
     /// What SQLite says.
     pub fn events_waiting(&self, id: i64, after: u64) -> Result<u64, Error> {
         let inside = gate::enter();
-        self.slot.with(&inside, |storage| subscriptions::waiting(storage, id, after))
+        self.slot.with(&inside, |storage| {
+            subscriptions::waiting(storage, (&self.names(storage)?, id), after)
+        })
     }
 
     /// Writes something that is no change of the space.
-    fn writing<R>(&self, write: impl FnOnce(&Writing<'_>) -> Result<R, Error>) -> Result<R, Error> {
+    fn writing<R>(
+        &self,
+        write: impl FnOnce(&Tables<'_, '_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
         let inside = gate::enter();
         self.slot.with(&inside, |storage| {
             let writing = storage.write()?;
-            let written = write(&writing)?;
+            let header = self.memory.require(writing.header(&self.name)?, writing.path())?;
+            let written = write(&writing.tables(&header))?;
             writing.commit()?;
             Ok(written)
         })
     }
-}
 
-/// Writes everything that stands in the ring to the file, and what `also` writes, which returns whether it has. Returns up to where
-/// that is; the ring has it still.
-///
-/// # Errors
-///
-/// [`Error::TakenOver`] if the file has another memory by now; what SQLite says.
-pub(crate) fn bring(
-    storage: &mut Storage,
-    memory: Memory,
-    drain: &Drain<'_>,
-    also: impl FnOnce(&Writing<'_>) -> Result<bool, Error>,
-) -> Result<u64, Error> {
-    let writing = storage.write()?;
-    let header = writing.header()?;
-    let found = header.as_ref().map_or(0, |header| header.generation);
-    let own = (memory.id, memory.generation);
-    let Some(header) = header.filter(|header| own == (header.id, header.generation)) else {
-        let (path, own) = (writing.path().to_owned(), memory.generation);
-        return Err(Error::TakenOver { path, own, found });
-    };
-    let mut batch = Batch::new(writing)?;
-    let mut last = header.position;
-    drain.each(u64::MAX, |position, change| {
-        // What was committed before the one who did it was killed.
-        if position <= header.position {
-            return Ok(());
-        }
-        last = position;
-        batch.add(&change)
-    })?;
-    let has_more = also(batch.writing())?;
-    if has_more || last > header.position {
-        batch.commit_up_to(last)?;
+    /// What the tables of the space are called.
+    fn names(&self, storage: &Storage) -> Result<Names, Error> {
+        Ok(self.memory.require(storage.header(&self.name)?, storage.path())?.names())
     }
-    Ok(last)
 }
 
 impl Drop for Journal {
@@ -404,7 +397,7 @@ mod tests {
         let directory_of_memory = Directory::new(&directory);
         let options =
             OpenOptions { create: true, fresh: false, limits, directory: directory_of_memory };
-        let journal = Journal::open(&path, &options).unwrap();
+        let journal = Journal::open(&path, "", &options).unwrap();
         journal.engine().put(&fields!["job", 1]).unwrap();
         journal.settle().unwrap();
         for number in 2..=4 {
@@ -428,7 +421,7 @@ mod tests {
         for entry in options.directory.list().unwrap() {
             options.directory.remove(&entry.name).unwrap();
         }
-        let journal: Arc<Journal> = Journal::open(&path, &options).unwrap();
+        let journal: Arc<Journal> = Journal::open(&path, "", &options).unwrap();
         assert_eq!(journal.engine().count(&[template![..]]), Ok(4));
         assert_eq!(journal.engine().count(&[template!["job", 1]]), Ok(0));
         drop(journal);
@@ -441,7 +434,9 @@ mod tests {
             let inside = gate::enter();
             let drain = journal.engine.try_drain().unwrap().unwrap();
             let written = journal.slot.with(&inside, |storage| -> Result<(), _> {
-                let mut batch = Batch::new(storage.write()?)?;
+                let writing = storage.write()?;
+                let header = writing.header("")?.unwrap();
+                let mut batch = Batch::new(writing.tables(&header))?;
                 drain.each(u64::MAX, |_, change| batch.add(&change))?;
                 kill_this_process()
             });
@@ -454,7 +449,7 @@ mod tests {
         killed_in("behind", |journal| {
             let inside = gate::enter();
             let drain = journal.engine.try_drain().unwrap().unwrap();
-            journal.write(&inside, &drain, |_| Ok(false)).unwrap();
+            journal.write(&inside, &drain, &mut |_| Ok(false)).unwrap();
         });
     }
 }

@@ -5,50 +5,40 @@
 //! space open can bring nothing to the file any more: it knows nothing of the new tables.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+
+use rusqlite::Connection;
 
 use crate::error::Error;
-use crate::journal::{LOOK, Memory, bring};
-use crate::open::{OpenOptions, attached, is_of};
-use crate::storage::{Header, Storage};
+use crate::header;
+use crate::memory::{Memory, begin_next};
+use crate::names::{DEFAULT_NUMBER, Names};
+use crate::open::OpenOptions;
+use crate::storage::Storage;
+use crate::together::settle;
 
 /// The version of the tables that this build makes. A file with a higher one is refused.
-pub(crate) const VERSION: i64 = 3;
-/// The first version with subscriptions.
+pub(crate) const VERSION: i64 = 4;
+/// The first version with subscriptions, and the first with several spaces.
 pub(crate) const VERSION_SUBSCRIPTIONS: i64 = 2;
+pub(crate) const VERSION_SPACES: i64 = 4;
 
-/// Subscriptions that outlive their subscribers: what they ask for, the number of the newest event, and the number of the last
-/// event that the subscriber is done with. The events behind that, as far as they are kept.
-pub(crate) const SUBSCRIPTIONS: &str = "
-CREATE TABLE subscription (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    template BLOB NOT NULL,
-    keep INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    told INTEGER NOT NULL
-) STRICT;
-CREATE TABLE event (
-    subscription INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    image BLOB NOT NULL,
-    PRIMARY KEY (subscription, number)
-) STRICT, WITHOUT ROWID;
-";
+/// What makes a file of each layout one of the next, the first of them of layout 1. Before layout 4 a file had one space.
+fn steps() -> [String; 3] {
+    let names = Names::of(DEFAULT_NUMBER);
+    let to_spaces = [names.sessions_schema(), header::from_one_space()].concat();
+    [names.subscriptions_schema(), names.answers_schema(), to_spaces]
+}
 
-/// What keyed requests were answered: a row for each turn of the journal that brought some, by the number of its last one.
-pub(crate) const ANSWERS: &str = "
-CREATE TABLE answered (
-    last INTEGER PRIMARY KEY,
-    entries BLOB NOT NULL
-) STRICT;
-";
+/// The version of the tables of a file; 0 of a new one.
+///
+/// # Errors
+///
+/// What SQLite says.
+pub(crate) fn version(connection: &Connection, path: &Path) -> Result<i64, Error> {
+    let found = connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    found.map_err(|error| Error::sqlite(path, "read the file", &error))
+}
 
-/// What makes a file of each layout one of the next, the first of them of layout 1.
-const STEPS: [&str; 2] = [SUBSCRIPTIONS, ANSWERS];
-
-/// How often somebody else who writes is waited for.
-const TRIES: usize = 1_500;
 /// Copies of one file that are looked for a free name.
 const COPIES_MAX: u32 = 1_000;
 
@@ -58,12 +48,13 @@ const COPIES_MAX: u32 = 1_000;
 ///
 /// What the system and SQLite say: the file is as it was.
 pub(crate) fn upgrade(storage: &mut Storage, options: &OpenOptions) -> Result<(), Error> {
-    let Some(header) = storage.header()? else { return Ok(()) };
     let found = storage.layout()?;
-    if found >= VERSION {
+    if found == 0 || found >= VERSION {
         return Ok(());
     }
-    settle_memory(storage, &header, options)?;
+    for (name, header) in storage.headers()? {
+        settle(storage, (&name, &header), &options.directory)?;
+    }
     let copy = free_name(storage.path(), found)?;
     storage.copy_to(&copy)?;
     let file = storage.file();
@@ -75,41 +66,20 @@ pub(crate) fn upgrade(storage: &mut Storage, options: &OpenOptions) -> Result<()
         let _ = std::fs::remove_file(copy);
         return Ok(());
     }
-    let Some(header) = writing.header()? else { return Ok(()) };
-    for step in &STEPS[usize::try_from(found - 1).unwrap_or(0)..] {
+    for step in &steps()[usize::try_from(found - 1).unwrap_or(0)..] {
         writing.change_tables(step)?;
     }
     writing.set_layout(VERSION)?;
-    let next = Header { generation: header.generation + 1, position: 0, ..header.clone() };
-    writing.begin_generation(&next)?;
+    let headers = writing.headers()?;
+    for (_, header) in &headers {
+        begin_next(&writing, (file, header), &options.directory)?;
+    }
     writing.commit()?;
-    // It may be gone already.
-    let _ = options.directory.remove(&Memory::of(file, &header).name());
+    for (_, header) in &headers {
+        // It may be gone already.
+        let _ = options.directory.remove(&Memory::of(file, header).name());
+    }
     Ok(())
-}
-
-/// Brings to the file what its memory has not brought there yet, if the memory is there and this build can read it.
-fn settle_memory(
-    storage: &mut Storage,
-    header: &Header,
-    options: &OpenOptions,
-) -> Result<(), Error> {
-    let memory = Memory::of(storage.file(), header);
-    let Some(engine) = attached(storage.path(), memory, options)? else { return Ok(()) };
-    if !is_of(&engine, memory, header) {
-        return Ok(());
-    }
-    for _ in 0..TRIES {
-        let (releases, appended) =
-            (engine.releases(), engine.journal_stat().map_or(0, |stat| stat.appended));
-        if let Some(drain) = engine.try_drain()? {
-            let drained = bring(storage, memory, &drain, |_| Ok(false))?;
-            return Ok(drain.release(drained)?);
-        }
-        engine.wait_drained(appended, releases, Instant::now() + LOOK);
-    }
-    let problem = "cannot upgrade the file: a program of an older version writes to it".to_owned();
-    Err(Error::Storage { path: storage.path().to_owned(), problem })
 }
 
 /// A name for a copy of the file as it was: `jobs.tupelo.layout-1`.

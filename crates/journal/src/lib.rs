@@ -9,6 +9,8 @@
 //! program that opens the space makes a new segment and fills it ([`Journal::open`]). If a process still has the old
 //! segment, its changes are no longer written to the file.
 //!
+//! A file may have several spaces, told apart by names. Each has its own tables, segment and journal.
+//!
 //! Not here: which calls wait for their changes. The facade decides that.
 #![forbid(unsafe_code)]
 
@@ -17,16 +19,27 @@ mod batch;
 mod error;
 mod examine;
 mod gate;
+mod header;
 mod journal;
 mod layout;
+mod memory;
+mod names;
 mod open;
+mod removal;
 mod slot;
 mod storage;
 mod subscriptions;
+mod tables;
+mod together;
+mod turn;
+mod whole;
 mod writing;
 
 pub use error::Error;
-pub use examine::{Examination, FileEntry, examine, files_in, save};
+pub use examine::{Examination, FileEntry, SpaceOfFile, examine, files_in, save, spaces_in};
 pub use journal::Journal;
-pub use open::{OpenOptions, flush_all, is_of_file, remove};
+pub use memory::is_of_file;
+pub use open::{OpenOptions, flush_all};
+pub use removal::{remove, remove_space};
 pub use subscriptions::{KeptEvent, Subscribed};
+pub use whole::{compact, copy};

@@ -1,11 +1,13 @@
-//! The file of a space: an SQLite database with one row for each tuple.
+//! The file of some spaces, mostly of one: an SQLite database with one row for each tuple.
 //!
 //! | table | what it has |
 //! |---|---|
-//! | `space` | one row: the id of the file, its generation, the position up to which the journal is in it, the limits |
+//! | `space` | for each space its name, id and generation, the position up to which its journal is in the file, its limits |
 //! | `tuple` | what is in the space: the id, the canonical bytes, when it appears and ends, its attempts and why they failed |
 //! | `subscription`, `event` | who is told of what over a restart, and the events that wait: [`layout`] |
 //! | `answered` | what keyed requests were answered: [`crate::answers`] |
+//!
+//! The tables of a space with a name have its number behind theirs, as `tuple_2` ([`crate::names`]).
 //!
 //! The write-ahead log is synced at each commit (`synchronous=FULL`), so what was committed survives the loss of power. Writers of
 //! several processes exclude each other by SQLite's own lock, which the system takes back from a process that is killed. Nothing
@@ -18,20 +20,18 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use tupelo_engine::{Limits, WhenFull};
 
 use crate::error::Error;
+use crate::header::{self, Header};
 use crate::layout;
 use crate::writing::Writing;
 
 /// What marks the file as one of ours: `Tupl`.
-const APPLICATION_ID: i64 = 0x5475_706c;
+pub(crate) const APPLICATION_ID: i64 = 0x5475_706c;
 /// How an SQLite database begins, how long that is, and where in it the mark stands.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 const SQLITE_HEADER_BYTES: usize = 100;
 const APPLICATION_ID_AT: usize = 68;
-/// Random bytes of an id.
-pub(crate) const ID_BYTES: usize = 16;
 /// How long the opening of a space waits for whoever has the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Statements that are kept prepared: those of [`Writing`].
@@ -45,43 +45,6 @@ PRAGMA cell_size_check = ON;
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA journal_size_limit = 8388608;
 ";
-
-const SCHEMA: &str = "
-CREATE TABLE space (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    id BLOB NOT NULL,
-    generation INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    next_id INTEGER NOT NULL,
-    size_bytes INTEGER NOT NULL,
-    tuples_max INTEGER,
-    when_full INTEGER NOT NULL
-) STRICT;
-CREATE TABLE tuple (
-    id INTEGER PRIMARY KEY,
-    image BLOB NOT NULL,
-    hidden_until_ns INTEGER,
-    ends_at_ns INTEGER,
-    failed INTEGER NOT NULL,
-    is_dead INTEGER NOT NULL,
-    reasons BLOB NOT NULL
-) STRICT;
-";
-
-/// What the file says about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// Random, from when it was made.
-    pub(crate) id: [u8; ID_BYTES],
-    /// How often the memory of the space was filled from the file.
-    pub(crate) generation: u64,
-    /// Up to which position of this generation's journal the changes are in the file.
-    pub(crate) position: u64,
-    /// Larger than any id of a tuple that ever was in it.
-    pub(crate) next_id: u64,
-    /// What the space may hold.
-    pub(crate) limits: Limits,
-}
 
 /// A connection to the file of a space. Belongs to the process that opened it, and to no child of a fork.
 #[derive(Debug)]
@@ -99,7 +62,7 @@ pub(crate) struct FileNumber {
 }
 
 impl Storage {
-    /// Opens the file, which has to exist. It may be empty still: then there is no header.
+    /// Opens the file, which has to exist. It may be empty still: then there is no space in it.
     ///
     /// # Errors
     ///
@@ -152,13 +115,22 @@ impl Storage {
         self.file
     }
 
-    /// What the file says about itself; `None` if nothing is in it yet.
+    /// What the file says about the space of this name; `None` if there is no such one yet.
     ///
     /// # Errors
     ///
     /// What SQLite says; [`Error::Corrupted`] for what makes no sense.
-    pub(crate) fn header(&self) -> Result<Option<Header>, Error> {
-        header(&self.connection, &self.path)
+    pub(crate) fn header(&self, name: &str) -> Result<Option<Header>, Error> {
+        header::find(&self.connection, &self.path, name)
+    }
+
+    /// What it says about all its spaces, with their names.
+    ///
+    /// # Errors
+    ///
+    /// As [`Storage::header`].
+    pub(crate) fn headers(&self) -> Result<Vec<(String, Header)>, Error> {
+        header::all(&self.connection, &self.path)
     }
 
     /// The right to write, as soon as nobody else has it.
@@ -264,7 +236,7 @@ impl Storage {
     ///
     /// What SQLite says.
     pub(crate) fn layout(&self) -> Result<i64, Error> {
-        self.number("user_version")
+        layout::version(&self.connection, &self.path)
     }
 
     fn number(&self, pragma: &str) -> Result<i64, Error> {
@@ -320,68 +292,6 @@ pub(crate) fn is_of_space(path: &Path) -> bool {
     let id = begin[APPLICATION_ID_AT..].first_chunk().map_or(0, |id| i32::from_be_bytes(*id));
     let is_named = path.extension().is_some_and(|extension| extension == "tupelo");
     i64::from(id) == APPLICATION_ID || id == 0 && is_named
-}
-
-/// Fills a new file.
-pub(crate) fn create(connection: &Connection, header: &Header) -> rusqlite::Result<()> {
-    connection.execute_batch(SCHEMA)?;
-    connection.execute_batch(layout::SUBSCRIPTIONS)?;
-    connection.execute_batch(layout::ANSWERS)?;
-    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-    connection.pragma_update(None, "user_version", layout::VERSION)?;
-    connection.execute(
-        "INSERT INTO space VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (
-            header.id.as_slice(),
-            signed(header.generation),
-            signed(header.position),
-            signed(header.next_id),
-            signed(header.limits.size_bytes),
-            header.limits.tuples_max.map(signed),
-            header.limits.when_full.number(),
-        ),
-    )?;
-    Ok(())
-}
-
-/// As [`Storage::header`].
-pub(crate) fn header(connection: &Connection, path: &Path) -> Result<Option<Header>, Error> {
-    let explained = |error: rusqlite::Error| Error::sqlite(path, "read the file", &error);
-    let version = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
-    if version.map_err(explained)? == 0 {
-        return Ok(None);
-    }
-    let query =
-        "SELECT id, generation, position, next_id, size_bytes, tuples_max, when_full FROM space";
-    let found = connection.prepare_cached(query).and_then(|mut statement| {
-        statement.query_row((), |row| {
-            Ok((
-                row.get::<_, [u8; ID_BYTES]>(0)?,
-                [row.get::<_, i64>(1)?, row.get(2)?, row.get(3)?, row.get(4)?],
-                row.get::<_, Option<i64>>(5)?,
-                row.get::<_, u32>(6)?,
-            ))
-        })
-    });
-    let (id, numbers, tuples_max, when_full) = found.map_err(explained)?;
-    let [generation, position, next_id, size_bytes] = numbers;
-    let number = |number: i64| u64::try_from(number).map_err(|_| number);
-    let limits = || {
-        Ok::<_, i64>(Limits {
-            size_bytes: number(size_bytes)?,
-            tuples_max: tuples_max.map(number).transpose()?,
-            when_full: WhenFull::of_number(when_full).ok_or(i64::from(when_full))?,
-        })
-    };
-    let header = || {
-        let (generation, position) = (number(generation)?, number(position)?);
-        let next_id = number(next_id)?;
-        Ok::<_, i64>(Header { id, generation, position, next_id, limits: limits()? })
-    };
-    header().map(Some).map_err(|number| Error::Corrupted {
-        path: path.to_owned(),
-        problem: format!("the row of the space has the number {number}, which can not be"),
-    })
 }
 
 /// A number as SQLite has it. Ours have 63 bits.

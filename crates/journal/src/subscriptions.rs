@@ -8,8 +8,9 @@ use tupelo_tuple::encoding::{Decoded, Reader};
 use tupelo_tuple::{Template, TupleView};
 
 use crate::error::Error;
+use crate::names::Names;
 use crate::storage::{Storage, signed};
-use crate::writing::Writing;
+use crate::tables::Tables;
 
 /// What a subscriber finds when it comes, perhaps again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Subscribed {
     pub id: i64,
     /// The number of the last event that it was done with.
     pub told: u64,
+    /// Which subscriber it is: the next one of the name has another number.
+    pub session: i64,
 }
 
 /// An event that waits: its number, and the tuple that was put, in its canonical bytes.
@@ -51,18 +54,19 @@ impl Listeners {
     /// # Errors
     ///
     /// What SQLite says; [`Error::Corrupted`] for a template that does not decode.
-    pub(crate) fn of(writing: &Writing<'_>) -> Result<Self, Error> {
-        if !writing.has_subscriptions()? {
+    pub(crate) fn of(tables: &Tables<'_, '_>) -> Result<Self, Error> {
+        if !tables.has_subscriptions()? {
             return Ok(Self::default());
         }
-        let sql = "SELECT id, template, keep, last FROM subscription";
+        let table = &tables.names().subscription;
+        let sql = format!("SELECT id, template, keep, last FROM {table}");
         let read = |row: &SqlRow<'_>| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?, row.get(2)?, row.get(3)?))
         };
-        let rows = writing.query(sql, read)?;
+        let rows = tables.writing().query(&sql, read)?;
         let listener = |(id, template, keep, last): (i64, Vec<u8>, i64, i64)| {
             let template = Template::decode(&template).map_err(|error| Error::Corrupted {
-                path: writing.path().to_owned(),
+                path: tables.path().to_owned(),
                 problem: format!("the template of subscription {id} does not decode: {error}"),
             })?;
             Ok(Listener { id, template, keep: number(keep), last: number(last), is_told: false })
@@ -82,7 +86,7 @@ impl Listeners {
     /// What SQLite says.
     pub(crate) fn tell(
         &mut self,
-        writing: &Writing<'_>,
+        tables: &Tables<'_, '_>,
         tuple: &TupleView<'_>,
         image: &[u8],
     ) -> Result<(), Error> {
@@ -96,7 +100,8 @@ impl Listeners {
             listener.last += 1;
             listener.is_told = true;
             let event = (listener.id, signed(listener.last), image);
-            writing.execute("INSERT INTO event VALUES (?1, ?2, ?3)", event)?;
+            let sql = format!("INSERT INTO {} VALUES (?1, ?2, ?3)", tables.names().event);
+            tables.writing().execute(&sql, event)?;
         }
         Ok(())
     }
@@ -108,12 +113,12 @@ impl Listeners {
     /// As [`Listeners::tell`].
     pub(crate) fn tell_of_image(
         &mut self,
-        writing: &Writing<'_>,
+        tables: &Tables<'_, '_>,
         image: &[u8],
     ) -> Result<(), Error> {
         // What does not decode was damaged on the disk; that is told when it is read.
         let Ok(decoded) = Decoded::read(&mut Reader::new(image)) else { return Ok(()) };
-        self.tell(writing, &decoded.to_image().view(), image)
+        self.tell(tables, &decoded.to_image().view(), image)
     }
 
     /// Notes how far each is, and drops what is too much.
@@ -121,54 +126,70 @@ impl Listeners {
     /// # Errors
     ///
     /// What SQLite says.
-    pub(crate) fn finish(&self, writing: &Writing<'_>) -> Result<(), Error> {
+    pub(crate) fn finish(&self, tables: &Tables<'_, '_>) -> Result<(), Error> {
         for Listener { id, keep, last, .. } in self.all.iter().filter(|one| one.is_told) {
-            let sql = "UPDATE subscription SET last = ?2 WHERE id = ?1";
-            writing.execute(sql, (id, signed(*last)))?;
-            drop_events(writing, *id, last.saturating_sub(*keep))?;
+            let table = &tables.names().subscription;
+            let sql = format!("UPDATE {table} SET last = ?2 WHERE id = ?1");
+            tables.writing().execute(&sql, (id, signed(*last)))?;
+            drop_events(tables, *id, last.saturating_sub(*keep))?;
         }
         Ok(())
     }
 }
 
-fn drop_events(writing: &Writing<'_>, id: i64, up_to: u64) -> Result<(), Error> {
-    let sql = "DELETE FROM event WHERE subscription = ?1 AND number <= ?2";
-    writing.execute(sql, (id, signed(up_to)))
+fn drop_events(tables: &Tables<'_, '_>, id: i64, up_to: u64) -> Result<(), Error> {
+    let table = &tables.names().event;
+    let sql = format!("DELETE FROM {table} WHERE subscription = ?1 AND number <= ?2");
+    tables.writing().execute(&sql, (id, signed(up_to)))
 }
 
-/// Begins a subscription, or finds one that has this name. `None` if that asks for something else.
+/// Begins a subscription, or finds one that has this name: whoever had it is told of nothing any more. `None` if that asks for something
+/// else.
 ///
 /// # Errors
 ///
 /// What SQLite says.
 pub(crate) fn subscribe(
-    writing: &Writing<'_>,
+    tables: &Tables<'_, '_>,
     name: &str,
     template: &[u8],
     keep: u64,
 ) -> Result<Option<Subscribed>, Error> {
     // One that asks for something else stays as it is.
-    let begin =
-        "INSERT INTO subscription (name, template, keep, last, told) VALUES (?1, ?2, ?3, 0, 0)
-        ON CONFLICT (name) DO UPDATE SET keep = excluded.keep WHERE template = excluded.template";
-    if writing.executed(begin, (name, template, signed(keep)))? == 0 {
+    let (writing, table) = (tables.writing(), &tables.names().subscription);
+    let begin = format!(
+        "INSERT INTO {table} (name, template, keep, last, told, session)
+        VALUES (?1, ?2, ?3, 0, 0, random())
+        ON CONFLICT (name) DO UPDATE SET keep = excluded.keep, session = excluded.session
+        WHERE template = excluded.template"
+    );
+    if writing.executed(&begin, (name, template, signed(keep)))? == 0 {
         return Ok(None);
     }
-    let found = "SELECT id, told FROM subscription WHERE name = ?1";
-    let subscribed =
-        |row: &SqlRow<'_>| Ok(Subscribed { id: row.get(0)?, told: number(row.get(1)?) });
-    writing.query_one(found, (name,), subscribed).map(Some)
+    let found = format!("SELECT id, told, session FROM {table} WHERE name = ?1");
+    let subscribed = |row: &SqlRow<'_>| {
+        Ok(Subscribed { id: row.get(0)?, told: number(row.get(1)?), session: row.get(2)? })
+    };
+    writing.query_one(&found, (name,), subscribed).map(Some)
 }
 
 /// Notes that a subscriber is done with all events up to this number.
 ///
 /// # Errors
 ///
-/// What SQLite says.
-pub(crate) fn acknowledge(writing: &Writing<'_>, id: i64, up_to: u64) -> Result<(), Error> {
-    let sql = "UPDATE subscription SET told = max(told, ?2) WHERE id = ?1";
-    writing.execute(sql, (id, signed(up_to)))?;
-    drop_events(writing, id, up_to)
+/// [`Error::SubscriptionOver`]; what SQLite says.
+pub(crate) fn acknowledge(
+    tables: &Tables<'_, '_>,
+    subscribed: Subscribed,
+    up_to: u64,
+) -> Result<(), Error> {
+    let Subscribed { id, session, .. } = subscribed;
+    let table = &tables.names().subscription;
+    let sql = format!("UPDATE {table} SET told = max(told, ?3) WHERE id = ?1 AND session = ?2");
+    if tables.writing().executed(&sql, (id, session, signed(up_to)))? == 0 {
+        return Err(Error::SubscriptionOver { path: tables.path().to_owned() });
+    }
+    drop_events(tables, id, up_to)
 }
 
 /// Ends a subscription. Returns whether there was one of this name.
@@ -176,33 +197,50 @@ pub(crate) fn acknowledge(writing: &Writing<'_>, id: i64, up_to: u64) -> Result<
 /// # Errors
 ///
 /// What SQLite says.
-pub(crate) fn unsubscribe(writing: &Writing<'_>, name: &str) -> Result<bool, Error> {
-    let events =
-        "DELETE FROM event WHERE subscription IN (SELECT id FROM subscription WHERE name = ?1)";
-    writing.execute(events, (name,))?;
-    Ok(writing.executed("DELETE FROM subscription WHERE name = ?1", (name,))? > 0)
+pub(crate) fn unsubscribe(tables: &Tables<'_, '_>, name: &str) -> Result<bool, Error> {
+    let Names { subscription, event, .. } = tables.names();
+    let ids = format!("SELECT id FROM {subscription} WHERE name = ?1");
+    let events = format!("DELETE FROM {event} WHERE subscription IN ({ids})");
+    tables.writing().execute(&events, (name,))?;
+    let own = format!("DELETE FROM {subscription} WHERE name = ?1");
+    Ok(tables.writing().executed(&own, (name,))? > 0)
 }
 
 /// The oldest events of a subscription after a number, `at_most` so many.
 ///
 /// # Errors
 ///
-/// What SQLite says.
+/// [`Error::SubscriptionOver`]; what SQLite says.
 pub(crate) fn events(
     storage: &Storage,
-    id: i64,
+    (names, subscribed): (&Names, Subscribed),
     after: u64,
     at_most: usize,
 ) -> Result<Vec<KeptEvent>, Error> {
+    let Subscribed { id, session, .. } = subscribed;
     let explained = |error: rusqlite::Error| Error::sqlite(storage.path(), "read events", &error);
-    let sql = "SELECT number, image FROM event WHERE subscription = ?1 AND number > ?2
-        ORDER BY number LIMIT ?3";
-    let mut statement = storage.connection().prepare_cached(sql).map_err(explained)?;
+    let Names { subscription, event, .. } = names;
+    // In one statement: between two of them, another subscriber could come.
+    let sql = format!(
+        "SELECT number, image FROM {subscription} LEFT JOIN
+            (SELECT number, image FROM {event} WHERE subscription = ?1 AND number > ?3
+            ORDER BY number LIMIT ?4)
+        WHERE id = ?1 AND session = ?2 ORDER BY number"
+    );
+    let mut statement = storage.connection().prepare_cached(&sql).map_err(explained)?;
     let limit = i64::try_from(at_most).unwrap_or(i64::MAX);
-    let event =
-        |row: &SqlRow<'_>| Ok(KeptEvent { number: number(row.get(0)?), image: row.get(1)? });
-    let rows = statement.query_map((id, signed(after), limit), event).map_err(explained)?;
-    rows.collect::<Result<_, _>>().map_err(explained)
+    let event = |row: &SqlRow<'_>| {
+        let found: Option<i64> = row.get(0)?;
+        let event = |found| Ok(KeptEvent { number: number(found), image: row.get(1)? });
+        found.map(event).transpose()
+    };
+    let rows =
+        statement.query_map((id, session, signed(after), limit), event).map_err(explained)?;
+    let rows: Vec<Option<KeptEvent>> = rows.collect::<Result<_, _>>().map_err(explained)?;
+    if rows.is_empty() {
+        return Err(Error::SubscriptionOver { path: storage.path().to_owned() });
+    }
+    Ok(rows.into_iter().flatten().collect())
 }
 
 /// How many events of a subscription wait after a number.
@@ -210,11 +248,16 @@ pub(crate) fn events(
 /// # Errors
 ///
 /// What SQLite says.
-pub(crate) fn waiting(storage: &Storage, id: i64, after: u64) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM event WHERE subscription = ?1 AND number > ?2";
+pub(crate) fn waiting(
+    storage: &Storage,
+    (names, id): (&Names, i64),
+    after: u64,
+) -> Result<u64, Error> {
+    let table = &names.event;
+    let sql = format!("SELECT count(*) FROM {table} WHERE subscription = ?1 AND number > ?2");
     let counted = storage
         .connection()
-        .query_row(sql, (id, signed(after)), |row| row.get::<_, i64>(0))
+        .query_row(&sql, (id, signed(after)), |row| row.get::<_, i64>(0))
         .optional();
     let explained = |error: rusqlite::Error| Error::sqlite(storage.path(), "count events", &error);
     Ok(counted.map_err(explained)?.map_or(0, number))

@@ -190,8 +190,8 @@ impl Space {
         let backend = match &place {
             Place::Memory(name) => Backend::Local(connect_private(name, url, &options)?),
             Place::SharedMemory(name) => Backend::Local(Arc::new(attach(name, url, &options)?)),
-            Place::File { path, .. } => {
-                let opened = durable::open(path, url, &options)?;
+            Place::File { path, space, .. } => {
+                let opened = durable::open((path, space), url, &options)?;
                 Backend::Local(Arc::clone(journal.insert(opened).engine()))
             }
             Place::Server { server, name } => {
@@ -441,7 +441,7 @@ pub fn remove(url: &str) -> Result<(), Error> {
         Place::SharedMemory(name) => {
             Directory::default().remove(&name).map_err(|error| named(error, url))
         }
-        Place::File { path, .. } => durable::remove(&path, url),
+        Place::File { path, space, .. } => durable::remove((&path, &space), url),
         Place::Server { server, name } => crate::remote::remove(&server, (&name, url)),
     }
 }

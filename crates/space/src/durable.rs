@@ -40,9 +40,9 @@ impl Durability {
     }
 }
 
-/// Opens the space that is kept in the file at `path`.
+/// Opens the space of this name that is kept in the file at `path`.
 pub(crate) fn open(
-    path: &Path,
+    (path, space): (&Path, &str),
     url: &str,
     options: &ConnectOptions,
 ) -> Result<Arc<Journal>, Error> {
@@ -50,7 +50,7 @@ pub(crate) fn open(
     let ConnectOptions { create, fresh, keeps_keys, .. } = *options;
     let (limits, directory) = (options.limits(), Directory::default());
     let options = OpenOptions { create, fresh, limits, directory };
-    let journal = Journal::open(path, &options).map_err(|trouble| refused(trouble, url))?;
+    let journal = Journal::open(path, space, &options).map_err(|trouble| refused(trouble, url))?;
     if keeps_keys {
         journal.engine().keep_keys()?;
     }
@@ -59,9 +59,14 @@ pub(crate) fn open(
     Ok(journal)
 }
 
-/// Removes the file at `path`, and the memory that belongs to it.
-pub(crate) fn remove(path: &Path, url: &str) -> Result<(), Error> {
-    let removed = tupelo_journal::remove(path, &Directory::default());
+/// Removes the file at `path`, and the memory that belongs to it; or only the space of this name, if there is one.
+pub(crate) fn remove((path, space): (&Path, &str), url: &str) -> Result<(), Error> {
+    let directory = Directory::default();
+    let removed = if space.is_empty() {
+        tupelo_journal::remove(path, &directory)
+    } else {
+        tupelo_journal::remove_space(path, space, &directory)
+    };
     removed.map_err(|trouble| refused(trouble, url))
 }
 
@@ -140,10 +145,14 @@ impl Space {
 
     /// What a call that has had its effect says if its changes did not come to the disk.
     fn explained(&self, settled: Result<(), Trouble>) -> Result<(), Error> {
+        use tupelo_engine::Error as Failure;
+        use tupelo_shm::Error::Removed;
         settled.map_err(|trouble| match trouble {
-            trouble @ (Trouble::TakenOver { .. } | Trouble::Replaced { .. }) => {
-                refused(trouble, self.url())
-            }
+            // What is not on disk is gone.
+            trouble @ (Trouble::TakenOver { .. }
+            | Trouble::Replaced { .. }
+            | Trouble::Memory(Removed { .. })
+            | Trouble::Engine(Failure::Memory(Removed { .. }))) => refused(trouble, self.url()),
             trouble => Error::DurabilityUnknown { problem: trouble.to_string() },
         })
     }
@@ -231,13 +240,13 @@ impl Space {
     /// Refuses two spaces of different files for what must happen in both or in none: on disk it would be two steps.
     pub(crate) fn require_one_file(&self, other: &Self) -> Result<(), Error> {
         match (&self.inner.journal, &other.inner.journal) {
-            (Some(one), Some(other)) if !Arc::ptr_eq(one, other) => {}
+            (Some(one), Some(other)) if !one.is_beside(other) => {}
             _ => return Ok(()),
         }
         let (url, other) = (self.url(), other.url());
         Err(Error::Unsupported {
             problem: format!("{url} and {other} are two files, and no step is on disk in both at one moment"),
-            hint: "keep what changes together in one space, told apart by a field; or copy_to the other space, and take it here after that"
+            hint: "keep what changes together in one file, as its spaces file:///srv/shop.tupelo?space=orders and file:///srv/shop.tupelo?space=jobs; or copy_to the other space, and take it here after that"
                 .into(),
         })
     }

@@ -283,7 +283,7 @@ impl Error {
                 let known = if url.starts_with("mem://") {
                     "a mem:// space is one of this process alone"
                 } else if url.starts_with("file://") {
-                    "look at the path"
+                    "look at the path; `tupelo ls FILE` lists the spaces in a file"
                 } else {
                     "`tupelo ls` lists the spaces that are there"
                 };

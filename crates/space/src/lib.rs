@@ -55,7 +55,7 @@ pub use dump::Dumped;
 pub use durable::{Durability, flush};
 pub use error::Error;
 pub use explain::{Difference, Explanation, Nearest};
-pub use files::{examine_file, files_in};
+pub use files::{compact_file, copy_file, examine_file, files_in, spaces_in};
 pub use lease::Lease;
 pub use lease_renewer::KeepAlive;
 pub use notifier::Notifier;
@@ -74,7 +74,7 @@ pub use tupelo_engine::{
     SubscribeTerms, SubscriptionStat, TransactionStat, WAITERS_MAX, WhenFull, keyed, keyed_take,
     represents,
 };
-pub use tupelo_journal::{Examination, FileEntry};
+pub use tupelo_journal::{Examination, FileEntry, SpaceOfFile};
 pub use tupelo_shm::surroundings::{Surroundings, surround};
 pub use tupelo_shm::{Announcement, Orphan};
 pub use tupelo_tuple::*;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tupelo_engine::{Event, EventKind, SubscribeTerms};
-use tupelo_journal::{Journal, KeptEvent};
+use tupelo_journal::{Error as Trouble, Journal, KeptEvent, Subscribed};
 use tupelo_shm::surroundings::outside;
 use tupelo_tuple::TemplateRef;
 use tupelo_tuple::encoding::{Decoded, Reader, encode_template_refs};
@@ -25,8 +25,8 @@ const BATCH: usize = 256;
 pub(crate) struct Resumed {
     journal: Arc<Journal>,
     url: String,
-    /// Its number in the file.
-    id: i64,
+    name: String,
+    subscribed: Subscribed,
     /// Rings when there may be more in the file.
     doorbell: tupelo_engine::Subscription,
     read: Mutex<Read>,
@@ -72,10 +72,10 @@ impl Resumed {
                 ),
             });
         };
-        let (told, url) = (subscribed.told, space.url().to_owned());
+        let (told, url, name) = (subscribed.told, space.url().to_owned(), name.to_owned());
         let read = Read { events: VecDeque::new(), told, done: told, acknowledged: told };
         let (journal, read) = (Arc::clone(journal), Mutex::new(read));
-        Ok(Self { journal, url, id: subscribed.id, doorbell, read })
+        Ok(Self { journal, url, name, subscribed, doorbell, read })
     }
 
     /// The next event, as `visitor` makes it; `None` if there is none. To ask for an event is to be done with those before it.
@@ -116,13 +116,28 @@ impl Resumed {
         let found = outside(|| {
             self.journal.flush()?;
             if *done > *acknowledged {
-                self.journal.acknowledge(self.id, *done)?;
+                self.journal.acknowledge(self.subscribed, *done)?;
             }
-            self.journal.events(self.id, *told, BATCH)
+            self.journal.events(self.subscribed, *told, BATCH)
         });
-        events.extend(found.map_err(|trouble| refused(trouble, &self.url))?);
+        events.extend(found.map_err(|trouble| self.refused(trouble))?);
         *acknowledged = *done;
         Ok(())
+    }
+
+    /// Why there is no event.
+    #[cold]
+    fn refused(&self, trouble: Trouble) -> Error {
+        if !matches!(trouble, Trouble::SubscriptionOver { .. }) {
+            return refused(trouble, &self.url);
+        }
+        let (name, url) = (&self.name, &self.url);
+        Error::Misuse {
+            problem: format!(
+                "the subscription {name:?} of {url} is over here: it was ended, or another subscriber goes on with it"
+            ),
+            hint: Some("give each subscriber a name of its own (resume=)".into()),
+        }
     }
 
     /// The subscriber is done with all that it was told of.
@@ -144,7 +159,7 @@ impl Resumed {
     /// How many events wait, as far as they are in the file.
     pub(crate) fn waiting(&self) -> usize {
         let told = self.locked().told;
-        let waiting = outside(|| self.journal.events_waiting(self.id, told));
+        let waiting = outside(|| self.journal.events_waiting(self.subscribed.id, told));
         waiting.map_or(0, |waiting| usize::try_from(waiting).unwrap_or(usize::MAX))
     }
 
@@ -158,7 +173,7 @@ impl Drop for Resumed {
     fn drop(&mut self) {
         let Read { done, acknowledged, .. } = *self.locked();
         if done > acknowledged {
-            let _ = outside(|| self.journal.acknowledge(self.id, done));
+            let _ = outside(|| self.journal.acknowledge(self.subscribed, done));
         }
     }
 }

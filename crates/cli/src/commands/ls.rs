@@ -1,10 +1,10 @@
-//! `tupelo ls`: the spaces of this user or of a server, or the tuples in one.
+//! `tupelo ls`: the spaces of this user, of a server or of a file, or the tuples in one.
 
 use std::path::{Path, absolute};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tupelo::ServerSpace;
+use tupelo::{ServerSpace, SpaceOfFile};
 
 use super::connect_existing;
 use super::look::Look;
@@ -18,6 +18,9 @@ pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Resu
     match options.space.or(url) {
         Some(word) if !words::is_space(&word) && Path::new(&word).is_dir() => {
             files(Path::new(&word), output)
+        }
+        Some(word) if !words::is_space(&word) && Path::new(&word).is_file() => {
+            of_file(Path::new(&word), output)
         }
         Some(url) => match tupelo::spaces_of(&url)? {
             Some(spaces) => of_server(&url, &spaces, output),
@@ -40,6 +43,27 @@ fn files(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     let url = |path: &Path| format!("file://{}", path.display());
     let entries = files.iter().map(|file| (url(&file.path), file.bytes, file.modified));
     listed("FILE", entries.collect(), output)
+}
+
+/// The spaces of a file.
+fn of_file(file: &Path, output: &mut Output) -> Result<(), Failure> {
+    let file = absolute(file).unwrap_or_else(|_| file.to_owned());
+    let url = |name: &str| {
+        let url = format!("file://{}", file.display());
+        if name.is_empty() { url } else { format!("{url}?space={name}") }
+    };
+    let spaces = tupelo::spaces_in(&file)?;
+    if output.json {
+        return spaces.iter().try_for_each(|space| {
+            output.object(&json!({ "url": url(&space.name), "tuples": space.tuples }))
+        });
+    }
+    if spaces.is_empty() {
+        return output.line(format!("{} has no spaces yet", file.display()));
+    }
+    let row = |space: &SpaceOfFile| vec![url(&space.name), format::count(space.tuples)];
+    let rows: Vec<Vec<String>> = spaces.iter().map(row).collect();
+    format::table(&["SPACE", "TUPLES ON DISK"], &rows).iter().try_for_each(|line| output.line(line))
 }
 
 fn spaces(output: &mut Output) -> Result<(), Failure> {

@@ -118,6 +118,32 @@ fn ls_of_a_directory_lists_the_spaces_in_its_files() {
 }
 
 #[test]
+fn ls_of_a_file_lists_its_spaces_and_commands_take_one_of_them() {
+    let directory = TestDirectory::new("ls-file");
+    let file = directory.0.join("shop.tupelo");
+    let (plain, orders) =
+        (directory.url("shop.tupelo"), format!("{}?space=orders", directory.url("shop.tupelo")));
+    for (url, number) in [(&plain, "1"), (&orders, "2"), (&orders, "3")] {
+        run(&["put", url, "job", number]);
+    }
+    let listed = run(&["ls", file.to_str().unwrap(), "--json"]).objects();
+    let shown = |line: &serde_json::Value| {
+        (line["url"].as_str().unwrap().to_owned(), line["tuples"].as_u64().unwrap())
+    };
+    let listed: Vec<_> = listed.iter().map(shown).collect();
+    assert_eq!(listed, [(plain.clone(), 1), (orders.clone(), 2)]);
+    let table = run(&["ls", file.to_str().unwrap()]).out;
+    assert!(table.contains(&orders) && table.contains("TUPLES ON DISK"), "{table}");
+    assert!(run(&["doctor", &orders, "--all"]).out.contains("for 2 tuples"));
+    assert!(run(&["doctor", &plain, "--all"]).out.contains("for 3 tuples"));
+    assert!(run(&["rm", &orders, "--yes"]).out.contains("with 2 tuples"));
+    assert_eq!(run(&["take", &plain, "job", ":int"]).out, "(\"job\", 1)\n");
+    let gone = run(&["stat", &orders]);
+    let list = format!("`tupelo ls {}` lists the spaces in the file", file.display());
+    assert!(gone.err.contains("TUP-013") && gone.err.contains(&list), "{gone:?}");
+}
+
+#[test]
 fn stat_of_a_space_in_a_file_has_its_journal() {
     let directory = TestDirectory::new("stat-journal");
     let url = directory.url("jobs.tupelo");

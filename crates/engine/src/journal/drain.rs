@@ -33,6 +33,41 @@ pub(crate) fn try_drain(store: &Store) -> Result<Option<Drain<'_>>, Error> {
 }
 
 impl Drain<'_> {
+    /// Where the journals end of which these are the rights, of what is committed, at one moment. A step over several of the spaces is
+    /// before the ends in all of them, or in none.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn ends(all: &[&Self]) -> Result<Vec<u64>, Error> {
+        let mut stores: Vec<(usize, &Store)> =
+            all.iter().map(|drain| drain.store).enumerate().collect();
+        // In the order in which a commit over several spaces locks them.
+        stores.sort_by_key(|(_, store)| store.segment.identity().uuid);
+        let mut sections = Vec::with_capacity(stores.len());
+        let mut ends = vec![0; stores.len()];
+        for (index, store) in stores {
+            let section = Section::enter(&store.memory, head::JOURNAL_SCOPE)?;
+            ends[index] = Ring::of(store, section.view()).end();
+            sections.push(section);
+        }
+        sections.into_iter().try_for_each(Section::finish)?;
+        Ok(ends)
+    }
+
+    /// As [`Drain::each`], up to an end that [`Drain::ends`] has named.
+    ///
+    /// # Errors
+    ///
+    /// As [`Drain::each`].
+    pub fn each_before<E: From<Error>>(
+        &self,
+        end: u64,
+        visit: impl FnMut(u64, Change<'_>) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        self.each_within(end, u64::MAX, visit)
+    }
+
     /// Tells `visit` of all changes that are not released, up to a moment of this call: the position of the record that
     /// each stands in, and the change. Changes of one record follow each other, and happened at one moment. Releases nothing: what was
     /// visited is visited again by whoever drains next, until it is released. Not more records than have `bytes_max`
@@ -46,9 +81,17 @@ impl Drain<'_> {
     pub fn each<E: From<Error>>(
         &self,
         bytes_max: u64,
+        visit: impl FnMut(u64, Change<'_>) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        self.each_within(certain_end(self.store)?, bytes_max, visit)
+    }
+
+    fn each_within<E: From<Error>>(
+        &self,
+        end: u64,
+        bytes_max: u64,
         mut visit: impl FnMut(u64, Change<'_>) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let end = certain_end(self.store)?;
         let view = self.store.memory.view();
         let ring = Ring::of(self.store, &view);
         let begin = ring.begin();

@@ -86,14 +86,20 @@ pub(crate) fn commit_together(
     stores: &[&Store],
     sections: &mut [Section<'_>],
 ) -> Result<(), (usize, Error)> {
+    let is_told =
+        |store: &Store, section: &Section<'_>| store.journal.is_on() && section.has_notes();
+    let told = stores.iter().zip(&*sections).filter(|(store, section)| is_told(store, section));
+    let told: Vec<u128> = told.map(|(store, _)| number_of(store)).collect();
     let mut positions = Vec::new();
     for (index, (store, section)) in stores.iter().zip(&mut *sections).enumerate() {
-        if !store.journal.is_on() {
+        if !is_told(store, section) {
             forget(section);
-        } else if section.has_notes() {
-            let position = append(store, section, (None, false)).map_err(|error| (index, error))?;
-            positions.push((*store, position));
+            continue;
         }
+        let others = told.iter().copied().filter(|number| *number != number_of(store));
+        let beside = Beside { shared: &others.collect::<Vec<_>>(), ..Beside::default() };
+        let position = append(store, section, beside).map_err(|error| (index, error))?;
+        positions.push((*store, position));
     }
     tupelo_shm::commit_together(sections).map_err(|(index, error)| (index, error.into()))?;
     for (store, position) in positions {
@@ -102,13 +108,27 @@ pub(crate) fn commit_together(
     Ok(())
 }
 
+/// The number of the segment of a space, which no other has.
+pub(crate) fn number_of(store: &Store) -> u128 {
+    u128::from_be_bytes(store.segment.identity().uuid)
+}
+
+/// What a record has beside the changes of its section.
+#[derive(Clone, Copy, Default)]
+struct Beside<'a> {
+    answered: Option<RequestKey>,
+    shared: &'a [u128],
+    /// Whether it is of a take that has looked for room.
+    has_looked: bool,
+}
+
 #[cold]
 #[inline(never)]
 fn commit_noted(store: &Store, section: &mut Section<'_>, has_looked: bool) -> Result<(), Error> {
     let had_lock = section.holds(head::JOURNAL_SCOPE);
     let answered = note_key(store, section)?;
     let position = if store.journal.is_on() {
-        Some(append(store, section, (answered, has_looked))?)
+        Some(append(store, section, Beside { answered, has_looked, shared: &[] })?)
     } else {
         None
     };
@@ -141,18 +161,15 @@ fn note_key(store: &Store, section: &mut Section<'_>) -> Result<Option<RequestKe
     Ok(Some(request))
 }
 
-/// Appends what is noted, and what a request is answered with that. Returns where the ring ends then, if the section commits.
-fn append(
-    store: &Store,
-    section: &mut Section<'_>,
-    (answered, has_looked): (Option<RequestKey>, bool),
-) -> Result<u64, Error> {
+/// Appends what is noted, and what is to stand beside it. Returns where the ring ends then, if the section commits.
+fn append(store: &Store, section: &mut Section<'_>, beside: Beside<'_>) -> Result<u64, Error> {
+    let Beside { answered, shared, has_looked } = beside;
     if section.room() < APPEND_WORDS {
         return Err(Need::Log.into());
     }
     let mut notes = section.take_notes();
     leave_out_gone(&mut notes);
-    let told = record::Told { notes: &notes, answered };
+    let told = record::Told { notes: &notes, answered, shared };
     let size = record::Size::of(section.view(), told, has_looked);
     Ring::of(store, section.view()).require_fits(size)?;
     let focused = section.focused();

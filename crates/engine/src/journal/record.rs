@@ -10,6 +10,7 @@
 //! | visible | the id until now; then the terms |
 //! | lease | the terms |
 //! | attempts | how many have failed; 1 if it is dead; then why, as the block of the tuple has it |
+//! | shared | the number of the other segment, its upper half in the place of the id |
 //! | answered | the key, its upper half in the place of the id; whose it is; the answer |
 //!
 //! Terms are two words, in milliseconds of the monotonic clock: from when on, and until when; 0 for neither.
@@ -23,7 +24,7 @@ use crate::journal::ring::{Ring, Writer};
 use crate::store::change::{Attempts, Change, Kept, KeptTerms};
 use crate::store::changes::Kind;
 use crate::store::extension::{self, ATTEMPTS, HISTORY, LEASE_END_MS};
-use crate::store::keys::RequestKey;
+use crate::store::keys::{RequestKey, halves, joined};
 use crate::store::record::{self, Record, SEQUENCE, STATE};
 use crate::store::{self, Store, history, registry};
 use crate::time::wheel;
@@ -33,6 +34,8 @@ const WORD: usize = 8;
 const CHANGE_WORDS: usize = 2;
 /// Bytes of what a request was answered.
 const ANSWERED_BYTES: usize = (CHANGE_WORDS + 3) * WORD;
+/// Bytes of the number of another segment.
+const SHARED_BYTES: usize = (CHANGE_WORDS + 1) * WORD;
 
 /// What a record tells of.
 #[derive(Clone, Copy)]
@@ -41,6 +44,8 @@ pub(crate) struct Told<'n> {
     pub(crate) notes: &'n [Note],
     /// The request that is answered with them, and what.
     pub(crate) answered: Option<RequestKey>,
+    /// The segments with which the step is shared.
+    pub(crate) shared: &'n [u128],
 }
 
 /// What a record takes.
@@ -66,10 +71,10 @@ pub(crate) enum Leaves {
 impl Size {
     /// What a record takes, of a take that `has_looked` for room, or of anything else.
     pub(crate) fn of(view: &View<'_>, told: Told<'_>, has_looked: bool) -> Self {
-        let Told { notes, answered } = told;
+        let Told { notes, answered, shared } = told;
         let of_one = |note: &Note| change_bytes(view, note) as u64;
-        let answer = answered.map_or(0, |_| ANSWERED_BYTES as u64);
-        let bytes = WORD as u64 + notes.iter().map(of_one).sum::<u64>() + answer;
+        let beside = answered.map_or(0, |_| ANSWERED_BYTES) + shared.len() * SHARED_BYTES;
+        let bytes = (WORD + beside) as u64 + notes.iter().map(of_one).sum::<u64>();
         let leaves = if has_looked {
             Leaves::Nothing
         } else if notes.iter().any(|note| note.kind == Kind::Put.number()) {
@@ -93,7 +98,7 @@ fn change_bytes(view: &View<'_>, note: &Note) -> usize {
                 + WORD
                 + reasons(view, record::at(view, note.reference)).map_or(0, |(_, bytes)| bytes)
         }
-        Some(Kind::Taken | Kind::Answered) | None => words,
+        Some(Kind::Taken | Kind::Answered | Kind::Shared) | None => words,
     }
 }
 
@@ -112,18 +117,25 @@ fn reasons(view: &View<'_>, record: Record<'_>) -> Option<(usize, usize)> {
 
 /// Writes a record behind the end of the ring.
 pub(crate) fn write<'m>(view: &View<'m>, ring: Ring<'m>, told: Told<'_>, size: Size) {
-    let Told { notes, answered } = told;
+    let Told { notes, answered, shared } = told;
     let mut writer = Writer::new(view, ring);
     let half = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let changes = notes.len() + usize::from(answered.is_some());
+    let changes = notes.len() + usize::from(answered.is_some()) + shared.len();
     writer.pair(u32::try_from(size.bytes).unwrap_or(u32::MAX), half(changes));
+    for with in shared {
+        writer.pair(Kind::Shared.number(), half(SHARED_BYTES));
+        let (upper, lower) = halves(*with);
+        for word in [upper, lower] {
+            writer.word(word);
+        }
+    }
     for note in notes {
         writer.pair(note.kind, half(change_bytes(view, note)));
         write_change(view, &mut writer, note);
     }
     if let Some(request) = answered {
         writer.pair(Kind::Answered.number(), half(ANSWERED_BYTES));
-        let (upper, lower) = request.halves();
+        let (upper, lower) = halves(request.key);
         for word in [upper, lower, request.who, request.answer] {
             writer.word(word);
         }
@@ -161,7 +173,7 @@ fn write_change<'m>(view: &View<'m>, writer: &mut Writer<'_, 'm>, note: &Note) {
                 writer.copy(from, bytes);
             }
         }
-        Kind::Taken | Kind::Answered => {}
+        Kind::Taken | Kind::Answered | Kind::Shared => {}
     }
 }
 
@@ -285,8 +297,9 @@ fn read_change(
             let attempts = Attempts { failed, is_dead: is_dead != 0, reasons };
             Change::Attempts { id, attempts }
         }
+        Kind::Shared => Change::Shared { with: joined(id, reader.word()?) },
         Kind::Answered => {
-            let key = u128::from(id) << 64 | u128::from(reader.word()?);
+            let key = joined(id, reader.word()?);
             Change::Answered(RequestKey { key, who: reader.word()?, answer: reader.word()? })
         }
         Kind::Put => {

@@ -19,6 +19,7 @@
 //! engine.try_drain()?                   the right to drain, if nobody has it: robust, one at a time
 //!     drain.each(|position, change| ..)?    visits what is not drained yet, oldest first; nothing is freed
 //!     drain.release(position)               frees it up to there, and wakes who waits for that
+//!     Drain::ends(&[&drain, ..])?           one moment of several journals, for steps over several spaces
 //! engine.wait_drained(position, before, until)  waits until somebody has released `position`, or may drain
 //! engine.set_drainer(|engine| ..)       what an operation does that finds the ring full
 //! ```
@@ -76,6 +77,12 @@ pub enum Change<'a> {
     },
     /// What the keyed request is answered whose put stands before it in the record (rule C3): who keeps the tuple keeps the key.
     Answered(RequestKey),
+    /// The step happened together with one in another journalled space, whose record is in the journal there: whoever keeps one of them
+    /// keeps both, or neither. It stands before all other changes of the record.
+    Shared {
+        /// The segment of the other space, by its number that no other has.
+        with: u128,
+    },
 }
 
 /// When a tuple is visible, in nanoseconds since 1970 by the wall clock of the program that reads this. While a space

@@ -22,11 +22,20 @@ pub(crate) enum Kind {
     Attempts,
     /// The request for which the section works was answered. In the ring alone: it is no change of a tuple.
     Answered,
+    /// The step is one with a record of another journal. In the ring alone, too.
+    Shared,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Put, Self::Visible, Self::Taken, Self::Lease, Self::Attempts, Self::Answered];
+    const ALL: [Self; 7] = [
+        Self::Put,
+        Self::Visible,
+        Self::Taken,
+        Self::Lease,
+        Self::Attempts,
+        Self::Answered,
+        Self::Shared,
+    ];
 
     /// As it stands in a note, and in the ring.
     pub(crate) const fn number(self) -> u32 {

@@ -57,12 +57,15 @@ pub struct RequestKey {
     pub answer: u64,
 }
 
-impl RequestKey {
-    /// The halves of the key, the upper one first.
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    pub(crate) const fn halves(self) -> (u64, u64) {
-        ((self.key >> 64) as u64, self.key as u64)
-    }
+/// The halves of a number, the upper one first.
+#[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+pub(crate) const fn halves(number: u128) -> (u64, u64) {
+    ((number >> 64) as u64, number as u64)
+}
+
+/// The number that has these halves.
+pub(crate) fn joined(upper: u64, lower: u64) -> u128 {
+    u128::from(upper) << 64 | u128::from(lower)
 }
 
 /// Where a take has found something.
@@ -216,7 +219,7 @@ fn write(keys: &Keys, section: &mut Section<'_>, (request, taken): (RequestKey, 
 
 /// Writes an entry where it means nothing yet.
 fn fill(entry: Span<'_, ENTRY_BYTES>, request: RequestKey, taken: Option<TakenAt>) {
-    let (upper, lower) = request.halves();
+    let (upper, lower) = halves(request.key);
     entry.init64(KEY, upper);
     entry.init64(KEY + 8, lower);
     entry.init64(WHO, request.who);
@@ -238,7 +241,7 @@ pub(crate) fn restore(view: &View<'_>, ring: u32, answered: &[RequestKey]) {
 /// What a request with this key came to last. Under the lock of the keys.
 pub(crate) fn noted(view: &View<'_>, (key, who): (u128, u64)) -> Option<Noted> {
     let is_it = |entry: &Span<'_, ENTRY_BYTES>| {
-        let known = u128::from(entry.load64(KEY)) << 64 | u128::from(entry.load64(KEY + 8));
+        let known = joined(entry.load64(KEY), entry.load64(KEY + 8));
         known == key && entry.load64(WHO) == who
     };
     (0..RINGS).find_map(|ring| {

@@ -185,6 +185,10 @@ fn a_move_between_two_journalled_spaces_is_told_in_both_o7_c4() {
     assert!(from.verify().tuples.is_empty());
     assert_eq!(into.verify().tuples.len(), 20);
     assert_eq!((from.verify().records.len(), into.verify().records.len()), (11, 2));
+    // The copy is a step of one space, and the move of both.
+    let number = |space: &Journalled| u128::from_be_bytes(space.engine.segment().identity().uuid);
+    assert_eq!(from.verify().shared, [number(&into)]);
+    assert_eq!(into.verify().shared, [number(&from)]);
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(crate) struct Replay {
     pub(crate) records: Vec<u64>,
     /// What requests were answered.
     pub(crate) answered: Vec<RequestKey>,
+    /// With which segments the steps are shared.
+    pub(crate) shared: Vec<u128>,
 }
 
 /// The canonical encoding of a tuple.
@@ -53,6 +55,7 @@ impl Replay {
                 self.tuples.get_mut(id).unwrap().0.attempts = attempts.clone();
             }
             Change::Answered(request) => self.answered.push(*request),
+            Change::Shared { with } => self.shared.push(*with),
             other => panic!("an unknown change: {other:?}"),
         }
     }

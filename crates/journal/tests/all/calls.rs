@@ -3,20 +3,18 @@
 use tupelo_crashtest::{FileCall, TracedCalls, phase, thorough};
 
 use crate::Place;
-use crate::script::{self, Progress, jobs, jobs_after};
+use crate::script::{self, Progress, State};
 
 /// Of so many calls, every day's run has one.
 const SAMPLE: usize = 7;
 
 /// What the memory has, and then what the file has.
 fn require_legal(place: &Place, progress: &Progress, when: &str) {
-    let journal = place.open();
-    let found = jobs(journal.engine());
-    progress.require_legal(journal.engine(), when);
-    journal.flush().unwrap();
-    drop(journal);
+    let found = State::of(place);
+    progress.require_legal(&found, when);
+    // With the last handle all of it came to the file.
     place.forget_memory();
-    assert_eq!(jobs(place.open().engine()), found, "{when}, in the file");
+    assert_eq!(State::of(place), found, "{when}, in the file");
 }
 
 /// Kills a process in front of call number `number`, and looks what it leaves. Returns whether there was such a call.
@@ -90,7 +88,7 @@ fn refused_at(number: usize, failure: Failure) -> bool {
     let when = format!("{failure:?} at call {number} of {calls_so_far}");
     assert_eq!(progress.acknowledged(), script::steps(), "{when}");
     place.forget_memory();
-    assert_eq!(jobs(place.open().engine()), jobs_after(script::steps()), "{when}");
+    assert_eq!(State::of(&place), State::after(script::steps()), "{when}");
     is_refused
 }
 

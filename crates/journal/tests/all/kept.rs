@@ -117,7 +117,7 @@ fn a_lease_goes_on_over_a_restart_and_one_that_ended_meanwhile_is_gone_l1_c4() {
     while journal.engine().count(&template).unwrap() > 0 {
         std::thread::yield_now();
     }
-    let journal = Journal::open(&file, &place.options()).unwrap();
+    let journal = Journal::open(&file, "", &place.options()).unwrap();
     assert_eq!(contents(journal.engine()), [r#"("job", 1)"#]);
 }
 
@@ -128,7 +128,7 @@ fn a_fresh_space_begins_empty_and_who_has_the_old_one_can_change_nothing_any_mor
     old.engine().put(&fields!["job", 1]).unwrap();
     old.settle().unwrap();
     let options = OpenOptions { fresh: true, ..place.options() };
-    let fresh = Journal::open(&place.file(), &options).unwrap();
+    let fresh = Journal::open(&place.file(), "", &options).unwrap();
     assert_eq!(contents(fresh.engine()), [""; 0]);
     let problem = old.engine().put(&fields!["job", 2]).unwrap_err().to_string();
     assert!(problem.contains("the space was removed"), "{problem}");
@@ -148,7 +148,7 @@ fn a_copy_of_a_file_is_another_space() {
         let from = format!("{}{suffix}", place.file().display());
         std::fs::copy(from, format!("{}{suffix}", copy.display())).unwrap();
     }
-    let copied = Journal::open(&copy, &place.options()).unwrap();
+    let copied = Journal::open(&copy, "", &place.options()).unwrap();
     assert_eq!(take_job(copied.engine()).as_deref(), Some(r#"("job", 1)"#));
     copied.settle().unwrap();
     assert_eq!(contents(journal.engine()), [r#"("job", 1)"#]);
@@ -202,7 +202,7 @@ fn a_copy_made_while_others_write_is_a_space_of_its_own_with_what_was_settled() 
             journal.engine().put(&fields!["job", number]).unwrap();
             let copy = place.directory.join(format!("copy-{number}.tupelo"));
             journal.copy_to(&copy).unwrap();
-            let copied = Journal::open(&copy, &place.options()).unwrap();
+            let copied = Journal::open(&copy, "", &place.options()).unwrap();
             let jobs = copied.engine().count(&[template!["job", Kind::Int]]);
             assert_eq!(jobs, Ok(number.unsigned_abs()));
             assert!(take_job(copied.engine()).is_some());
@@ -219,7 +219,8 @@ fn a_copy_made_while_others_write_is_a_space_of_its_own_with_what_was_settled() 
 fn the_file_shrinks_with_what_is_in_it_c4() {
     let place = Place::new();
     let limits = Limits { size_bytes: 128 << 20, ..Limits::default() };
-    let journal = Journal::open(&place.file(), &OpenOptions { limits, ..place.options() }).unwrap();
+    let journal =
+        Journal::open(&place.file(), "", &OpenOptions { limits, ..place.options() }).unwrap();
     let bytes = || -> u64 {
         place.files().iter().map(|file| std::fs::metadata(file).map_or(0, |file| file.len())).sum()
     };
@@ -291,7 +292,7 @@ fn a_key_comes_to_the_file_with_its_put_and_is_known_after_the_memory_is_gone_c3
     drop(journal);
     // Also in a space that begins anew: what was put has been there.
     let fresh = OpenOptions { fresh: true, ..place.options() };
-    let journal = Journal::open(&place.file(), &fresh).unwrap();
+    let journal = Journal::open(&place.file(), "", &fresh).unwrap();
     assert_eq!((contents(journal.engine()), is_known(&journal, 2)), (Vec::new(), true));
     assert_eq!(journal.id(), id);
 }

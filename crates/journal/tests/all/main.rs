@@ -13,6 +13,8 @@ mod power;
 mod refused;
 #[cfg(target_arch = "x86_64")]
 mod script;
+mod shared;
+mod spaces;
 mod subscribed;
 mod upgraded;
 
@@ -59,7 +61,12 @@ impl Place {
     }
 
     fn open(&self) -> Arc<Journal> {
-        Journal::open(&self.file(), &self.options()).unwrap()
+        self.open_space("")
+    }
+
+    /// The space of this name in the file.
+    fn open_space(&self, name: &str) -> Arc<Journal> {
+        Journal::open(&self.file(), name, &self.options()).unwrap()
     }
 
     /// As after a restart of the machine: the memory is gone.

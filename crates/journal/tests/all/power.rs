@@ -9,16 +9,17 @@ use tupelo_tuple::fields;
 
 use crate::Place;
 use crate::disk::{self, Disk, Image};
-use crate::script::{self, Progress, jobs};
+use crate::script::{self, Progress, State, jobs};
 
 /// Opens what a disk has when the power is back.
 fn require_legal(image: &Image, progress: &Progress, when: &str) {
     let place = Place::new();
     disk::restore(image, &place.directory);
-    let journal = place.open();
-    progress.require_legal(journal.engine(), when);
+    let found = State::of(&place);
+    progress.require_legal(&found, when);
     // And it goes on.
-    let mut expected = jobs(journal.engine());
+    let mut expected = found.jobs;
+    let journal = place.open();
     journal.engine().put(&fields!["job", 99, b"".as_slice()]).unwrap();
     journal.settle().unwrap();
     drop(journal);

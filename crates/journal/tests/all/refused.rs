@@ -12,13 +12,13 @@ use crate::{Place, contents};
 fn a_file_that_is_not_there_is_made_only_if_it_should_be() {
     let place = Place::new();
     let options = OpenOptions { create: false, ..place.options() };
-    let refused = Journal::open(&place.file(), &options);
+    let refused = Journal::open(&place.file(), "", &options);
     assert_eq!(refused.unwrap_err(), Error::NotFound { path: place.file() });
     assert!(!place.file().exists());
     drop(place.open());
-    Journal::open(&place.file(), &options).unwrap();
+    Journal::open(&place.file(), "", &options).unwrap();
     let nowhere = place.directory.join("nowhere/jobs.tupelo");
-    let refused = Journal::open(&nowhere, &place.options()).unwrap_err().to_string();
+    let refused = Journal::open(&nowhere, "", &place.options()).unwrap_err().to_string();
     assert!(refused.contains("its directory does not exist"), "{refused}");
 }
 
@@ -29,8 +29,8 @@ fn a_file_of_a_newer_layout_is_refused_with_both_versions() {
     let file = Connection::open(place.file()).unwrap();
     file.pragma_update(None, "user_version", 99).unwrap();
     drop(file);
-    let refused = Journal::open(&place.file(), &place.options()).unwrap_err();
-    assert_eq!(refused, Error::Newer { path: place.file(), found: 99, known: 3 });
+    let refused = Journal::open(&place.file(), "", &place.options()).unwrap_err();
+    assert_eq!(refused, Error::Newer { path: place.file(), found: 99, known: 4 });
 }
 
 #[test]
@@ -39,19 +39,19 @@ fn a_file_of_something_else_is_refused_and_stays_as_it_is_c5() {
     fs::write(place.file(), "no database, but a text of some length, for which there is a reason")
         .unwrap();
     let before = fs::read(place.file()).unwrap();
-    let refused = Journal::open(&place.file(), &place.options()).unwrap_err();
+    let refused = Journal::open(&place.file(), "", &place.options()).unwrap_err();
     assert!(matches!(refused, Error::Corrupted { .. }), "{refused:?}");
     assert_eq!(fs::read(place.file()).unwrap(), before);
     fs::remove_file(place.file()).unwrap();
     let other = Connection::open(place.file()).unwrap();
     other.execute_batch("CREATE TABLE theirs (a)").unwrap();
     drop(other);
-    let refused = Journal::open(&place.file(), &place.options()).unwrap_err().to_string();
+    let refused = Journal::open(&place.file(), "", &place.options()).unwrap_err().to_string();
     assert!(refused.contains("not that of a space"), "{refused}");
     let mode = Connection::open(place.file()).unwrap();
     let mode = mode.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
     assert_eq!(mode.unwrap(), "delete");
-    let refused = Journal::open(&place.directory, &place.options()).unwrap_err().to_string();
+    let refused = Journal::open(&place.directory, "", &place.options()).unwrap_err().to_string();
     assert!(refused.contains("not a regular file"), "{refused}");
 }
 
@@ -71,7 +71,7 @@ fn a_damaged_file_is_told_with_its_name_c5() {
     let length = bytes.len();
     bytes[length / 2..length / 2 + 4096].fill(0xa5);
     fs::write(place.file(), bytes).unwrap();
-    let refused = Journal::open(&place.file(), &place.options()).unwrap_err();
+    let refused = Journal::open(&place.file(), "", &place.options()).unwrap_err();
     assert!(matches!(refused, Error::Corrupted { .. }), "{refused:?}");
     assert!(refused.to_string().contains("jobs.tupelo"), "{refused}");
 }

@@ -1,12 +1,14 @@
 //! What a process does to a space of a file while a test follows each of its calls of the kernel.
 //!
-//! It makes the space, changes it, closes it, and opens it again. To close it moves the log into the file.
+//! It makes the space, and another one in the same file, changes them, closes them, and opens them again. To close them moves the log
+//! into the file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use tupelo_crashtest::{FileCall, shared_words};
-use tupelo_engine::{Engine, RequestKey, keyed};
+use tupelo_engine::{Engine, RequestKey, Transaction, keyed};
 use tupelo_journal::{Error, Journal};
 use tupelo_tuple::{Kind, Value, fields, template};
 
@@ -24,23 +26,76 @@ enum Step {
     /// One with many bytes.
     PutLarge(i64),
     Take(i64),
+    /// To the other space.
+    Move(i64),
+    /// One here and one in the other space, at one moment.
+    PutBoth(i64, i64),
     Close,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 15] = [
     Step::Open,
     Step::Put(&[1]),
     Step::Put(&[2, 3]),
     Step::Take(1),
+    Step::Move(3),
     Step::PutLarge(4),
     Step::Close,
     Step::Open,
     Step::Take(2),
     Step::Put(&[5]),
+    Step::PutBoth(7, 8),
     Step::Take(4),
     Step::PutLarge(6),
+    Step::Move(5),
     Step::Close,
 ];
+
+/// The name of the other space.
+const OTHER: &str = "other";
+
+/// What is in both spaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// The jobs of the one, in its order.
+    pub(crate) jobs: Vec<i64>,
+    /// The keys of puts that it knows.
+    keys: Vec<i64>,
+    /// The jobs of the other one.
+    others: Vec<i64>,
+}
+
+impl State {
+    /// What is there.
+    pub(crate) fn of(place: &Place) -> Self {
+        let (journal, other) = (place.open(), place.open_space(OTHER));
+        let (engine, other) = (journal.engine(), other.engine());
+        Self { jobs: jobs(engine), keys: keys(engine), others: jobs(other) }
+    }
+
+    /// What is there after so many steps.
+    pub(crate) fn after(steps: usize) -> Self {
+        let mut state = Self { keys: keys_after(steps), ..Self::default() };
+        let State { jobs, others, .. } = &mut state;
+        for step in STEPS.iter().take(steps) {
+            match step {
+                Step::Put(numbers) => jobs.extend_from_slice(numbers),
+                Step::PutLarge(number) => jobs.push(*number),
+                Step::Take(number) => jobs.retain(|job| job != number),
+                Step::Move(number) => {
+                    jobs.retain(|job| job != number);
+                    others.push(*number);
+                }
+                Step::PutBoth(number, other) => {
+                    jobs.push(*number);
+                    others.push(*other);
+                }
+                Step::Open | Step::Close => {}
+            }
+        }
+        state
+    }
+}
 
 /// How far the script is, in memory that survives its process: how many steps were acknowledged.
 pub(crate) struct Progress {
@@ -78,31 +133,14 @@ impl Progress {
         }
     }
 
-    /// Fails unless the jobs of a space, and the keys of puts that it knows, are those after the last acknowledged step, or after the
-    /// step that was under way.
-    pub(crate) fn require_legal(&self, engine: &Engine, when: &str) {
+    /// Fails unless what is there is what is there after the last acknowledged step, or after the step that was under way.
+    pub(crate) fn require_legal(&self, found: &State, when: &str) {
         let acknowledged = self.acknowledged();
-        let after = |steps| (jobs_after(steps), keys_after(steps));
-        let legal = [after(acknowledged), after(acknowledged + 1)];
-        let found = (jobs(engine), keys(engine));
+        let legal = [State::after(acknowledged), State::after(acknowledged + 1)];
         let told =
             || format!("{when}, after {acknowledged} steps: {found:?}, and not of {legal:?}");
-        assert!(legal.contains(&found), "{}", told());
+        assert!(legal.contains(found), "{}", told());
     }
-}
-
-/// The jobs after so many steps.
-pub(crate) fn jobs_after(steps: usize) -> Vec<i64> {
-    let mut jobs = Vec::new();
-    for step in STEPS.iter().take(steps) {
-        match step {
-            Step::Put(numbers) => jobs.extend_from_slice(numbers),
-            Step::PutLarge(number) => jobs.push(*number),
-            Step::Take(number) => jobs.retain(|job| job != number),
-            Step::Open | Step::Close => {}
-        }
-    }
-    jobs
 }
 
 /// The keys of the puts among so many steps: the number of the first job of each.
@@ -146,27 +184,28 @@ pub(crate) fn jobs(engine: &Engine) -> Vec<i64> {
 
 /// Does all steps. What is refused is checked, and tried again.
 pub(crate) fn run(place: &Place, progress: &Progress) {
-    let mut journal: Option<Arc<Journal>> = None;
+    let mut journals: Option<[Arc<Journal>; 2]> = None;
     for (number, step) in STEPS.iter().enumerate() {
-        match (step, &journal) {
+        match (step, &journals) {
             (Step::Open, _) => {
                 let open = || {
-                    let journal = Journal::open(&place.file(), &place.options())?;
+                    let journal = Journal::open(&place.file(), "", &place.options())?;
                     journal.engine().keep_keys()?;
-                    Ok(journal)
+                    let other = Journal::open(&place.file(), OTHER, &place.options())?;
+                    Ok([journal, other])
                 };
-                journal = Some(persist(place, progress, open));
+                journals = Some(persist(place, progress, open));
             }
-            (Step::Close, _) => journal = None,
+            (Step::Close, _) => journals = None,
             (_, None) => panic!("{step:?} needs an open space"),
-            (step, Some(journal)) => change(place, progress, journal, *step),
+            (step, Some(journals)) => change(place, progress, journals, *step),
         }
         // SeqCst: nothing of a step happens behind its acknowledgement.
         progress.acknowledged.store(u32::try_from(number + 1).unwrap(), Ordering::SeqCst);
     }
 }
 
-fn change(place: &Place, progress: &Progress, journal: &Journal, step: Step) {
+fn change(place: &Place, progress: &Progress, [journal, other]: &[Arc<Journal>; 2], step: Step) {
     let engine = journal.engine();
     let small = [1_u8; 8];
     let large = [2_u8; LARGE];
@@ -186,12 +225,27 @@ fn change(place: &Place, progress: &Progress, journal: &Journal, step: Step) {
             let taken = engine.try_take(&template, tupelo_engine::Order::Fifo, owned).unwrap();
             assert!(taken.is_some(), "job {number} is gone");
         }
+        Step::Move(number) => {
+            let template = [template!["job", number, Kind::Bytes]];
+            assert_eq!(engine.move_to(other.engine(), &template), Ok(1));
+        }
+        Step::PutBoth(here, there) => {
+            let both = [Arc::clone(engine), Arc::clone(other.engine())];
+            let mut transaction = Transaction::begin(both, Duration::from_secs(3600)).unwrap();
+            for (at, number) in [(0, here), (1, there)] {
+                transaction.put(at, &fields!["job", number, small.as_slice()]).unwrap();
+            }
+            transaction.commit().unwrap();
+        }
         Step::Open | Step::Close => {}
     }
-    let before = jobs(engine);
+    let before = [jobs(engine), jobs(other.engine())];
+    // What happened in both comes to the file with either.
+    let settles = if matches!(step, Step::PutBoth(..)) { other } else { journal };
     persist(place, progress, || {
-        let settled = journal.settle();
-        assert_eq!(jobs(engine), before, "readers see what is in effect, whatever the disk says");
+        let settled = settles.settle();
+        let now = [jobs(engine), jobs(other.engine())];
+        assert_eq!(now, before, "readers see what is in effect, whatever the disk says");
         settled
     });
 }

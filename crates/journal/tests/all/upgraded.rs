@@ -18,8 +18,33 @@ fn make_layout_1(path: &Path) {
     file.execute_batch(tables).unwrap();
 }
 
+/// The same of layout 3, which had one space.
+fn make_layout_3(path: &Path) {
+    let file = Connection::open(path).unwrap();
+    file.execute_batch(
+        "CREATE TABLE one_space (
+            only INTEGER PRIMARY KEY CHECK (only = 1),
+            id BLOB NOT NULL,
+            generation INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            next_id INTEGER NOT NULL,
+            size_bytes INTEGER NOT NULL,
+            tuples_max INTEGER,
+            when_full INTEGER NOT NULL
+        ) STRICT;
+        INSERT INTO one_space SELECT number, id, generation, position, next_id, size_bytes, tuples_max,
+            when_full FROM space;
+        DROP TABLE space;
+        ALTER TABLE one_space RENAME TO space;
+        ALTER TABLE subscription DROP COLUMN session;
+        PRAGMA user_version = 3;",
+    )
+    .unwrap();
+}
+
 /// The same of layout 2, which had no answers to requests.
 fn make_layout_2(path: &Path) {
+    make_layout_3(path);
     let file = Connection::open(path).unwrap();
     file.execute_batch("DROP TABLE answered; PRAGMA user_version = 2;").unwrap();
 }
@@ -52,12 +77,12 @@ fn a_file_that_a_build_of_layout_1_has_written_is_upgraded_after_a_copy() {
     assert_eq!(dead.unwrap(), [["no paper"]]);
     journal.engine().put(&fields!["job", 4]).unwrap();
     drop(journal);
-    assert_eq!(layout(&place.file()), 3);
+    assert_eq!(layout(&place.file()), 4);
     let copy = place.directory.join("jobs.tupelo.layout-1");
     assert_eq!(copies(&place), std::slice::from_ref(&copy));
     assert_eq!(layout(&copy), 1);
     // The copy is a space of its own.
-    let old = Journal::open(&copy, &place.options()).unwrap();
+    let old = Journal::open(&copy, "", &place.options()).unwrap();
     assert_eq!(contents(old.engine()), expected);
 }
 
@@ -91,8 +116,23 @@ fn a_file_of_layout_2_goes_on_with_its_subscriptions_n1_c4() {
     drop(journal);
     make_layout_2(&place.file());
     let journal = place.open();
-    assert_eq!((layout(&place.file()), copies(&place).len()), (3, 1));
+    assert_eq!((layout(&place.file()), copies(&place).len()), (4, 1));
     assert_eq!(journal.events_waiting(subscribed.id, 0), Ok(1));
     assert_eq!(journal.engine().keep_keys(), Ok(true));
     assert_eq!(contents(journal.engine()), [r#"("job", 1)"#]);
+}
+
+#[test]
+fn a_file_of_layout_3_gets_more_spaces_c4() {
+    let place = Place::new();
+    let journal = place.open();
+    journal.engine().put(&fields!["job", 1]).unwrap();
+    drop(journal);
+    make_layout_3(&place.file());
+    let other = place.open_space("other");
+    other.engine().put(&fields!["job", 2]).unwrap();
+    drop(other);
+    place.forget_memory();
+    let there = ["", "other"].map(|name| contents(place.open_space(name).engine()));
+    assert_eq!(there, [vec![r#"("job", 1)"#], vec![r#"("job", 2)"#]]);
 }

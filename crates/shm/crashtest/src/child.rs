@@ -133,6 +133,11 @@ impl Child {
         }
     }
 
+    /// Whether the process has stopped itself or ended. It is still to be waited for then.
+    pub fn has_ended(&self) -> bool {
+        self.rest(libc::WNOHANG).is_some()
+    }
+
     /// Waits until the process stops (if it is traced) or ends.
     pub(crate) fn wait_status(&self) -> c_int {
         let mut status = 0;

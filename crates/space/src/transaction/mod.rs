@@ -122,7 +122,7 @@ fn require_fit(spaces: &[Space], space: &Space) -> Result<(), Error> {
     if space.is_private() != first.is_private() || !space.is_beside(first) {
         return Err(Error::Misuse {
             problem: format!("a transaction over {first_url} can not include {url}"),
-            hint: Some("take spaces that are all mem://, all shm:// with at most one file://, or all of one server".into()),
+            hint: Some("take spaces that are all mem://, all shm:// and the spaces of one file, or all of one server".into()),
         });
     }
     if spaces.iter().any(|other| other.is_same(space)) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Address, Place, bytes, misuse};
+use super::{Address, Place, bytes, check_name, misuse};
 use crate::durable::Durability;
 use crate::error::Error;
 
@@ -13,24 +13,23 @@ const EXTENSION: &str = ".tupelo";
 
 /// Understands the path behind `file://`, and the options behind the question mark.
 pub(super) fn parse(url: &str, path: &str, options: Option<&str>) -> Result<Address, Error> {
-    let (mut size_bytes, mut sync) = (None, None);
+    let (mut size_bytes, mut sync, mut space) = (None, None, "");
     for option in options.unwrap_or_default().split('&').filter(|option| !option.is_empty()) {
         let refused = || {
             let problem = format!("{url:?} has the option {option:?}");
-            let hint = "the options are the size of a new space, and when calls return, as in ?size=512M&sync=none";
+            let hint = "the options are which space of the file, the size of a new one, and when calls return, as in ?space=jobs&size=512M&sync=none";
             misuse(problem, hint)
         };
         match option.split_once('=').ok_or_else(refused)? {
             ("size", value) => size_bytes = Some(bytes(value).ok_or_else(refused)?),
             ("space", value) => {
-                let problem = format!(
-                    "{url:?}: a file holds one space, and {value} was to be one of several"
-                );
-                let hint = format!(
-                    "give it a file of its own, as in file://{}-{value}{EXTENSION}; what has to change together stays in one space, told apart by a field",
-                    path.strip_suffix(EXTENSION).unwrap_or(path)
-                );
-                return Err(misuse(problem, &hint));
+                if value.is_empty() {
+                    let problem = format!("{url:?} has an empty name of a space");
+                    let hint = "write a name, as in ?space=jobs; leave it out for the space of the file that needs none";
+                    return Err(misuse(problem, hint));
+                }
+                check_name(url, value, &format!("file://{path}?space=jobs"))?;
+                space = value;
             }
             ("sync", value) => sync = Some(Durability::named(value).ok_or_else(refused)?),
             _ => return Err(refused()),
@@ -51,8 +50,10 @@ pub(super) fn parse(url: &str, path: &str, options: Option<&str>) -> Result<Addr
         let problem = format!("the path of a file has {} bytes", path.len());
         return Err(misuse(problem, &format!("a path has at most {PATH_BYTES_MAX} bytes")));
     }
-    let name = name.strip_suffix(EXTENSION).filter(|name| !name.is_empty()).unwrap_or(name).into();
-    Ok(Address { place: Place::File { path: PathBuf::from(path), name }, size_bytes, sync })
+    let stem = name.strip_suffix(EXTENSION).filter(|name| !name.is_empty()).unwrap_or(name);
+    let name = if space.is_empty() { stem } else { space }.into();
+    let place = Place::File { path: PathBuf::from(path), space: space.into(), name };
+    Ok(Address { place, size_bytes, sync })
 }
 
 /// A path that would mean another file in each directory, or for each user, with the one that it means here.
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn a_url_of_a_file_is_its_whole_path_and_perhaps_a_size_and_when_calls_return() {
-        let place = Place::File { path: "/srv/my jobs.tupelo".into(), name: "my jobs".into() };
+        let path = "/srv/my jobs.tupelo";
+        let place = Place::File { path: path.into(), space: String::new(), name: "my jobs".into() };
         for (options, size_bytes, sync) in [
             ("", None, None),
             ("?size=4G", Some(4 << 30), None),
@@ -92,6 +94,9 @@ mod tests {
             let place = place.clone();
             assert_eq!(Address::parse(&url), Ok(Address { place, size_bytes, sync }));
         }
+        let named = Address::parse("file:///srv/my jobs.tupelo?size=4G&space=old").unwrap();
+        let place = Place::File { path: path.into(), space: "old".into(), name: "old".into() };
+        assert_eq!(named, Address { place, size_bytes: Some(4 << 30), sync: None });
     }
 
     #[test]
@@ -104,11 +109,9 @@ mod tests {
             ("file://", "file:///var/lib/shop/jobs.tupelo"),
             ("file:///", "names no file"),
             ("file:///srv/", "names no file"),
-            ("file:///srv/jobs.tupelo?sync=soon", "?size=512M&sync=none"),
-            (
-                "file:///srv/jobs.tupelo?space=old",
-                "a file of its own, as in file:///srv/jobs-old.tupelo",
-            ),
+            ("file:///srv/jobs.tupelo?sync=soon", "?space=jobs&size=512M&sync=none"),
+            ("file:///srv/jobs.tupelo?space=", "as in ?space=jobs"),
+            ("file:///srv/jobs.tupelo?space=a/b", "file:///srv/jobs.tupelo?space=jobs"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

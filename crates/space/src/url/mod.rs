@@ -28,8 +28,8 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Understands `mem://name`, `shm://name?size=1G`, `file:///path/name.tupelo`, `unix:///path?space=name`, `tcp://host:port/name` and
-    /// `tls://host:port/name?ca=/path`.
+    /// Understands `mem://name`, `shm://name?size=1G`, `file:///path/name.tupelo`, `file:///path/file.tupelo?space=name`,
+    /// `unix:///path?space=name`, `tcp://host:port/name` and `tls://host:port/name?ca=/path`.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once("://") else {
             let is_name = !url.contains([':', '/']) && tupelo_shm::check_name(url).is_ok();
@@ -129,7 +129,9 @@ pub(crate) enum Place {
     File {
         /// The file.
         path: PathBuf,
-        /// What it is called, without its extension.
+        /// Which of its spaces; empty for the one that needs no name.
+        space: String,
+        /// That name, or what the file is called, without its extension.
         name: String,
     },
     /// A server, of this machine or another.
