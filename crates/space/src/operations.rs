@@ -274,6 +274,19 @@ impl Space {
         Ok(engine.present(template)?)
     }
 
+    /// Refuses if the space was removed, without a look at what is in it. A server looks for any tuple, for which a token needs
+    /// the right to read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceRemoved`]; the errors of the space.
+    pub fn require_there(&self) -> Result<(), Error> {
+        let Some(engine) = self.local() else {
+            return self.present_remotely(&[TemplateRef::beginning(&[])]).map(drop);
+        };
+        Ok(engine.require_sound()?)
+    }
+
     /// Copies the matches of one moment, up to `limit` (rule O6). Does not wait.
     ///
     /// # Errors

@@ -71,7 +71,8 @@ pub struct Search {
 struct Inner {
     spaces: Vec<Space>,
     visits: Visits,
-    successes: ForkLocal<Successes>,
+    /// Shared with those that go on with it in other spaces.
+    successes: Arc<ForkLocal<Successes>>,
     /// Idle notifiers: to get one takes a socket.
     idle_notifiers: ForkLocal<Vec<Notifiers>>,
 }
@@ -95,6 +96,31 @@ impl Search {
     ///
     /// [`Error::Misuse`] if there is none, or one twice; [`Error::LimitExceeded`] for more than [`SEARCHED_MAX`].
     pub fn new(spaces: Vec<Space>, visits: Visits) -> Result<Self, Error> {
+        Self::over(spaces, visits, Arc::new(ForkLocal::new()))
+    }
+
+    /// The same search in other spaces, each in the place of one of these: as after that was removed. Where searches ended is known
+    /// to both.
+    ///
+    /// # Errors
+    ///
+    /// As [`Search::new`], and [`Error::Misuse`] for another number of spaces.
+    pub fn in_place(&self, spaces: Vec<Space>) -> Result<Self, Error> {
+        let (expected, number) = (self.inner.spaces.len(), spaces.len());
+        if number != expected {
+            return Err(Error::Misuse {
+                problem: format!("{number} spaces can not take the place of {expected}"),
+                hint: Some("give one for each".into()),
+            });
+        }
+        Self::over(spaces, self.inner.visits, Arc::clone(&self.inner.successes))
+    }
+
+    fn over(
+        spaces: Vec<Space>,
+        visits: Visits,
+        successes: Arc<ForkLocal<Successes>>,
+    ) -> Result<Self, Error> {
         if spaces.is_empty() {
             return Err(Error::Misuse {
                 problem: "there is no space to search in".into(),
@@ -115,7 +141,7 @@ impl Search {
                 });
             }
         }
-        let (successes, idle_notifiers) = (ForkLocal::new(), ForkLocal::new());
+        let idle_notifiers = ForkLocal::new();
         Ok(Self { inner: Arc::new(Inner { spaces, visits, successes, idle_notifiers }) })
     }
 

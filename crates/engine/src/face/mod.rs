@@ -165,9 +165,18 @@ impl Engine {
         self.store.memory.retire(how);
     }
 
-    /// Whether nothing of the space can be had any more: it was removed, or damage was found in it.
+    /// Refuses if nothing of the space can be had any more: it was removed, or damage was found in it. It is one load.
+    ///
+    /// # Errors
+    ///
+    /// [`tupelo_shm::Error::Removed`], [`tupelo_shm::Error::Corrupted`].
+    pub fn require_sound(&self) -> Result<(), Error> {
+        store::require_sound(&self.store)
+    }
+
+    /// Whether [`Engine::require_sound`] refuses.
     pub fn is_over(&self) -> bool {
-        store::require_sound(&self.store).is_err()
+        self.require_sound().is_err()
     }
 
     /// The segment behind.

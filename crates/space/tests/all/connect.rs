@@ -59,3 +59,17 @@ fn all_who_open_a_space_at_once_have_the_same() {
         }
     }
 }
+
+#[test]
+fn a_space_is_there_until_it_was_removed_or_the_handle_was_closed_c4() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let (space, other) = (&temporary.space, temporary.connect_again());
+        assert_eq!(space.require_there(), Ok(()));
+        other.close();
+        assert!(matches!(other.require_there(), Err(Error::SpaceClosed { .. })));
+        tupelo::remove(space.url()).unwrap();
+        let refused = space.require_there().unwrap_err();
+        assert!(matches!(refused, Error::SpaceRemoved { .. }), "{refused}");
+    }
+}

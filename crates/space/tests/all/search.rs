@@ -355,3 +355,25 @@ fn the_child_of_a_fork_does_not_wait_in_its_parents_place_t6() {
     assert!(line.wait(FORGOTTEN).unwrap());
     assert_eq!(line.finish_now(kept).unwrap().unwrap().place, 1);
 }
+
+#[test]
+fn a_search_goes_on_in_a_space_that_takes_the_place_of_a_removed_one_and_knows_what_it_knew_o10() {
+    let (spaces, search) = searched(&["shm", "shm"], Visits::SuccessFactor);
+    let template = [template!["job", Kind::Int]];
+    for number in 0..10 {
+        spaces[1].space.put(&fields!["job", number]).unwrap();
+        search.take(&template, NOW, kept).unwrap();
+    }
+    tupelo::remove(spaces[1].space.url()).unwrap();
+    let refused = search.try_take(&template, kept).unwrap_err();
+    assert!(matches!(refused, Error::SpaceRemoved { .. }), "{refused}");
+    let next = Space::connect(spaces[1].space.url(), &ConnectOptions::default()).unwrap();
+    next.put(&fields!["job", 7]).unwrap();
+    let search = search.in_place(vec![spaces[0].space.clone(), next.clone()]).unwrap();
+    let found = search.try_take(&template, kept).unwrap().unwrap();
+    assert_eq!(text(&found), (r#"("job", 7)"#.into(), 1, 1));
+    for wrong in [vec![next.clone()], vec![next.clone(), next]] {
+        let refused = search.in_place(wrong).unwrap_err();
+        assert!(matches!(refused, Error::Misuse { .. }), "{refused}");
+    }
+}
