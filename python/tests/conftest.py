@@ -3,9 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from serving import server
+
+import tupelo as ts
 
 SERVED = {
     "test_aio",
@@ -107,6 +110,21 @@ def url_beside(url: str, new_url: Callable[[str], str]) -> str:
     """
     scheme = url.partition(":")[0]
     return new_url("shm" if scheme == "file" else scheme)
+
+
+@pytest.fixture
+def lasting(new_url: Callable[[str], str]) -> Iterator[Callable[..., ts.Space]]:
+    """Return a function that opens a space of a scheme, to go on in the next one of its name."""
+    spaces = []
+
+    def lasting(scheme: str, **options: Any) -> ts.Space:
+        space = ts.connect(new_url(scheme), size="64M", on_removed="reconnect", **options)
+        spaces.append(space)
+        return space
+
+    yield lasting
+    for space in spaces:
+        space.close()
 
 
 @pytest.fixture(scope="session")

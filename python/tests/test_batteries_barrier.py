@@ -307,11 +307,11 @@ def test_who_is_interrupted_when_another_was_faster_takes_nobody_elses_place_t5(
     late = Barrier(space, "epoch", parties=2, party="ada")
     state, looks, others = late._core._state, [], []  # noqa: SLF001 - between look and step
 
-    async def state_in_turn():
+    async def state_in_turn(verbs):
         looks.append("look")
         if len(looks) == 2:
             raise KeyboardInterrupt
-        found = await state()
+        found = await state(verbs)
         if len(looks) == 1:
             wait = Barrier(space, "epoch", parties=2, party="ada").wait
             others.append(Thread(wait))

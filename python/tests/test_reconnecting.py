@@ -26,21 +26,6 @@ def replaced(url):
 LOSE = pytest.mark.parametrize("lose", [removed, replaced])
 
 
-@pytest.fixture
-def lasting(new_url):
-    """Return a function that opens a space of a scheme, to go on in the next one."""
-    spaces = []
-
-    def lasting(scheme, **options):
-        space = ts.connect(new_url(scheme), size="64M", on_removed="reconnect", **options)
-        spaces.append(space)
-        return space
-
-    yield lasting
-    for space in spaces:
-        space.close()
-
-
 def in_the_next(url, *fields):
     """Put a tuple into the space that has the name now, whoever makes it."""
     with ts.connect(url, size="64M") as space:

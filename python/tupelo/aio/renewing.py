@@ -43,7 +43,7 @@ class RenewingSpace(Space):
         self._space = space
         self._current: Space | None = None
 
-    def pinned(self) -> Space:
+    def _pinned(self) -> Space:
         """Return the connection to the space of this moment, which ends with that space."""
         connection = _native.pinned(self._space)
         current = self._current
@@ -54,11 +54,11 @@ class RenewingSpace(Space):
 
     @property
     def _waiting(self) -> Waiting:  # type: ignore[override]  # an attribute of other spaces
-        return self.pinned()._waiting
+        return self._pinned()._waiting
 
     def close(self) -> None:
         """End the connection; see `Space.close`."""
-        current = self.pinned()
+        current = self._pinned()
         self._space.close()
         current._waiting.close()
 
@@ -68,7 +68,7 @@ class RenewingSpace(Space):
         """Run a verb in the space of the moment, until that is not removed meanwhile."""
         timeout, begin = keywords.get("timeout"), monotonic()
         while True:
-            current = self.pinned()
+            current = self._pinned()
             try:
                 return await verb(current, keywords)
             except SpaceRemoved:
@@ -80,14 +80,14 @@ class RenewingSpace(Space):
     async def put_all(self, tuples: Any, /, **options: Any) -> int:
         """As `Space.put_all`. Steps of their own are not repeated: earlier ones have happened."""
         if options.get("atomic", True) is not True:
-            return await self.pinned().put_all(tuples, **options)
+            return await self._pinned().put_all(tuples, **options)
         every = list(tuples) if hasattr(tuples, "__next__") else tuples
         put: int = await self.again(lambda space, terms: space.put_all(every, **terms), options)
         return put
 
     async def eval(self, *fields: Any, **options: Any) -> tuple[Any, ...]:
         """As `Space.eval`: the work ends with the space that it was begun in."""
-        return await self.pinned().eval(*fields, **options)
+        return await self._pinned().eval(*fields, **options)
 
     def claim(self, *template: Any, sync: Sync | None = None, **terms: Any) -> Claim[Any]:
         """As `Space.claim`."""
@@ -103,19 +103,19 @@ class RenewingSpace(Space):
     async def _claim_partly(
         self, match: Template[Any], *, ttl: Seconds, timeout: float | None
     ) -> _native.Claim[Any]:
-        return await self.pinned()._claim_partly(match, ttl=ttl, timeout=timeout)
+        return await self._pinned()._claim_partly(match, ttl=ttl, timeout=timeout)
 
     def transaction(
         self, *others: Space, ttl: Seconds = 30, sync: Sync | None = None
     ) -> Transaction:
         """As `Space.transaction`: it ends with the spaces of this moment."""
-        pinned = [one.pinned() if isinstance(one, RenewingSpace) else one for one in others]
-        return self.pinned().transaction(*pinned, ttl=ttl, sync=sync)
+        pinned = [one._pinned() if isinstance(one, RenewingSpace) else one for one in others]
+        return self._pinned().transaction(*pinned, ttl=ttl, sync=sync)
 
     def subscribe(self, *template: Any, **options: Any) -> Subscription:
         """As `Space.subscribe`: the subscription ends with the space of this moment."""
         while True:
-            current = self.pinned()
+            current = self._pinned()
             try:
                 return current.subscribe(*template, **options)
             except SpaceRemoved:
@@ -125,7 +125,7 @@ class RenewingSpace(Space):
     async def consume(self, *template: Any, **options: Any) -> AsyncIterator[Any]:
         """As `Space.consume`; `idle` counts anew in the next space."""
         while True:
-            current = self.pinned()
+            current = self._pinned()
             try:
                 async for taken in current.consume(*template, **options):
                     yield taken

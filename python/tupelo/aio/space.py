@@ -93,6 +93,10 @@ class Space(Now):
         """Show where it is."""
         return f"<aio.Space {self.url}>"
 
+    def _pinned(self) -> Space:
+        """Return the connection to the space of this moment: this one, unless it reconnects."""
+        return self
+
     def __reduce__(self) -> tuple[Callable[[_native.Space], Space], tuple[_native.Space]]:
         """The state for a pickle: the connection, as a pickle of that keeps it."""
         return wrapped, (self.blocking,)

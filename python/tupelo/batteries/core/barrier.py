@@ -20,11 +20,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter as Multiset
+from contextlib import suppress
 from typing import NamedTuple
 
 from tupelo import _native
 from tupelo.batteries import checks
-from tupelo.batteries.core.lasting import goes_on, lasting
+from tupelo.batteries.core.lasting import begun_anew
 from tupelo.batteries.core.replacing import put_first, replaced
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
@@ -138,7 +139,7 @@ class Barrier:
 
     def __init__(self, space: Verbs, name: str, *, parties: int, party: str | None = None) -> None:
         """Make an object of the barrier; nothing happens in the space."""
-        self._space = lasting(space)
+        self._space = awaited(space)
         self.name = checks.text("name", name)
         self.parties = checks.number_of("parties", parties, PARTIES_MAX)
         self._party = None if party is None else checks.text("party", party)
@@ -150,31 +151,27 @@ class Barrier:
     async def wait(self, timeout: Seconds | None = None) -> int:
         """Wait until all parties have come; return the number of this one, from 0."""
         deadline = Deadline(timeout)
-        while True:
-            try:
-                return await self._wait(deadline)
-            except SpaceRemoved:
-                if not goes_on(self._space):
-                    raise
+        return await begun_anew(self._space, lambda space: self._wait(space, deadline))
 
-    async def _wait(self, deadline: Deadline) -> int:
+    async def _wait(self, space: Verbs, deadline: Deadline) -> int:
         party = self._party or this_party()
         arrival = Arrival()
         within = ""
         try:
-            await self._arrive(party, deadline, arrival)
+            await self._arrive(space, party, deadline, arrival)
             state, place = arrival.of()
             if state.came == self.parties:
                 return place
             try:
-                found = await self._end_of(state.round, deadline)
+                found = await self._end_of(space, state.round, deadline)
             except Timeout:
-                found = await self._give_up(state.round)
+                found = await self._give_up(space, state.round)
                 within = str(deadline)
         except BaseException as error:
             if arrival.may_have_come(error):
                 state, place = arrival.of()
-                await self._withdraw(state.round, party, place)
+                with suppress(SpaceRemoved):  # the round has ended with the space
+                    await self._withdraw(space, state.round, party, place)
             raise
         if not has_passed(found, state.round):
             raise self._error(found, within, waited_for=state.round)
@@ -182,34 +179,27 @@ class Barrier:
 
     async def reset(self) -> None:
         """Begin a new round, whatever happened in this one. Waiting parties get `BrokenBarrier`."""
-        while True:
-            try:
-                await self._reset()
-            except SpaceRemoved:
-                if not goes_on(self._space):
-                    raise
-            else:
-                return
+        await begun_anew(self._space, self._reset)
 
-    async def _reset(self) -> None:
+    async def _reset(self, space: Verbs) -> None:
         while True:
-            state = await self._state()
+            state = await self._state(space)
             # In two steps, so that the parties that wait for this round are told that it broke.
             broken = state._replace(came=BROKEN)
             first = (state.round // ROUNDS_MAX + 1) * ROUNDS_MAX
             new = state._replace(round=first, came=0, arrived=[], before=[])
-            if await self._put(broken, instead_of=state) and await self._put(
-                new, instead_of=broken
+            if await self._put(space, broken, instead_of=state) and await self._put(
+                space, new, instead_of=broken
             ):
                 return
 
-    async def _arrive(self, party: str, deadline: Deadline, arrival: Arrival) -> None:
+    async def _arrive(self, space: Verbs, party: str, deadline: Deadline, arrival: Arrival) -> None:
         """Count this party in; note the round as it then is, and this party's place in it.
 
         The place may be that of a party that has left: each party has another.
         """
         while True:
-            state = await self._state()
+            state = await self._state(space)
             if state.came == BROKEN:
                 raise self._error(state, "", waited_for=state.round)
             place = state.arrived.index(LEFT) if LEFT in state.arrived else len(state.arrived)
@@ -218,32 +208,32 @@ class Barrier:
             if now.came == self.parties:
                 new = now._replace(round=state.round + 1, came=0, arrived=[], before=arrived)
             arrival.begins(now, place)
-            if await self._put(new, instead_of=state, deadline=deadline):
+            if await self._put(space, new, instead_of=state, deadline=deadline):
                 arrival.has_come = True
                 return
             arrival.has_failed()
 
-    async def _end_of(self, number: int, deadline: Deadline) -> State:
+    async def _end_of(self, space: Verbs, number: int, deadline: Deadline) -> State:
         """Wait until the round of that number has ended; return the state that is stored then."""
         later = THE_FIELD.between(number + 1, NUMBER_MAX)
         next_one = _native.like(BARRIER, self.name, int, later, int, list, list)
         broken = _native.like(BARRIER, self.name, int, number, BROKEN, list, list)
-        return State(*await self._space.read(next_one | broken, timeout=deadline.left()))
+        return State(*await space.read(next_one | broken, timeout=deadline.left()))
 
-    async def _give_up(self, number: int) -> State:
+    async def _give_up(self, space: Verbs, number: int) -> State:
         """Break the round of that number, unless it has ended; return the state stored then."""
         while True:
-            state = await self._state()
+            state = await self._state(space)
             if state.round != number or state.came == BROKEN:
                 return state
             broken = state._replace(came=BROKEN)
-            if await self._put(broken, instead_of=state):
+            if await self._put(space, broken, instead_of=state):
                 return broken
 
-    async def _withdraw(self, number: int, party: str, place: int) -> None:
+    async def _withdraw(self, space: Verbs, number: int, party: str, place: int) -> None:
         """Count this party out of the round of that number, unless it has ended."""
         while True:
-            state = await self._state()
+            state = await self._state(space)
             if state.round != number or state.came == BROKEN:
                 return
             arrived = list(state.arrived)
@@ -253,16 +243,16 @@ class Barrier:
             while arrived and arrived[-1] == LEFT:
                 arrived.pop()
             new = state._replace(came=state.came - 1, arrived=arrived)
-            if await self._put(new, instead_of=state):
+            if await self._put(space, new, instead_of=state):
                 return
 
-    async def _state(self) -> State:
+    async def _state(self, space: Verbs) -> State:
         """Return the stored state.
 
         Raises:
             ValueError: it is a barrier of more parties, or of fewer.
         """
-        found = await self._space.try_read(*self._template())
+        found = await space.try_read(*self._template())
         if found is None:
             return State(BARRIER, self.name, self.parties, 0, 0, [], [])
         state = State(*found)
@@ -275,16 +265,14 @@ class Barrier:
         return state
 
     async def _put(
-        self, new: State, *, instead_of: State, deadline: Deadline | None = None
+        self, space: Verbs, new: State, *, instead_of: State, deadline: Deadline | None = None
     ) -> bool:
         """Replace the state that was read; return False if another party was faster."""
-        if await replaced(self._space, *instead_of, to=tuple(new)):
+        if await replaced(space, *instead_of, to=tuple(new)):
             return True
         is_first = instead_of.round == instead_of.came == 0
         left_s = None if deadline is None else deadline.left()
-        return is_first and await put_first(
-            self._space, *new, unless=self._template(), timeout=left_s
-        )
+        return is_first and await put_first(space, *new, unless=self._template(), timeout=left_s)
 
     def _template(self) -> tuple[object, ...]:
         return (BARRIER, self.name, int, int, int, list, list)

@@ -1,43 +1,44 @@
-"""A space for a battery that begins anew when the space was removed.
+"""A call of a battery that begins anew when the space was removed.
 
 A lock, a bounded queue and a barrier build upon tuples that were put before: a unit, room, the
 state of a round. If their waits went on in the next space, they would wait there for tuples that
-nobody has put. So they work with a connection that ends with its space, and begin anew with the
-next one. That is for `connect(..., on_removed="reconnect")` alone.
+nobody has put. So each attempt works with one connection, which ends with its space, and the next
+attempt begins with another one. That is for `connect(..., on_removed="reconnect")` alone.
 """
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from tupelo import _native
-from tupelo.batteries.verbs import AtOnce, awaited
+from tupelo.batteries.verbs import AtOnce
+from tupelo.errors import SpaceRemoved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from tupelo.batteries.verbs import Verbs
 
-__all__ = ["goes_on", "lasting", "pinned"]
+__all__ = ["begun_anew", "goes_on", "pinned"]
+
+R = TypeVar("R")
 
 
-class Lasting:
-    """The verbs of the space that a connection leads to, until `goes_on` finds another one."""
+async def begun_anew(space: Verbs, attempt: Callable[[Verbs], Awaitable[R]]) -> R:
+    """Return the result of an attempt in the space of the moment.
 
-    def __init__(self, space: Verbs) -> None:
-        """Begin with the space of the moment."""
-        self._origin = space
-        self._pinned = pinned(space)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the space of the moment has."""
-        return getattr(self._pinned, name)
-
-    def goes_on(self) -> bool:
-        """Connect to the next space, if this one was removed; return whether there is one."""
-        if not _native.renewed(self._origin.blocking, self._pinned.blocking):
-            return False
-        self._pinned = pinned(self._origin)
-        return True
+    An attempt in a space that was removed has had no effect that anybody can see. Then there is
+    another one in the next space, if there is one.
+    """
+    while True:
+        used = pinned(space)
+        try:
+            return await attempt(used)
+        except SpaceRemoved:
+            if not goes_on(space, used):
+                raise
 
 
 def pinned(space: Verbs) -> Verbs:
@@ -47,23 +48,14 @@ def pinned(space: Verbs) -> Verbs:
         return space
     if isinstance(space, AtOnce):
         return AtOnce(connection)
-    verbs: Verbs = space.pinned()  # type: ignore[attr-defined]  # of tupelo.aio: a RenewingSpace
+    of_loop: Any = space  # of tupelo.aio
+    verbs: Verbs = of_loop._pinned()  # noqa: SLF001 - a part of the same package
     return verbs
 
 
-def lasting(space: Any) -> Verbs:
-    """Return the space that a battery is given, after a check of its type.
+def goes_on(space: Verbs, used: Verbs) -> bool:
+    """Connect to the next space, if the one of `used` was removed; return whether there is one.
 
-    Raises:
-        TypeError: it is a blocking space for a battery of asyncio, or none at all.
+    Another thread or task may have done so: what counts is the connection that was used.
     """
-    verbs = awaited(space)
-    if verbs.blocking.on_removed == "error":
-        return verbs
-    lasting_one: Any = Lasting(verbs)
-    return lasting_one  # type: ignore[no-any-return]  # it has all of the verbs
-
-
-def goes_on(space: Verbs) -> bool:
-    """Whether a battery that met `SpaceRemoved` begins anew, in another space."""
-    return isinstance(space, Lasting) and space.goes_on()
+    return _native.renewed(space.blocking, used.blocking)

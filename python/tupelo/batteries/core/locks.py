@@ -30,8 +30,9 @@ from contextlib import suppress
 
 from tupelo.batteries import checks
 from tupelo.batteries.core.holdings import Holdings
-from tupelo.batteries.core.lasting import goes_on, lasting
+from tupelo.batteries.core.lasting import begun_anew
 from tupelo.batteries.timeouts import Deadline, timed_out
+from tupelo.batteries.verbs import awaited
 from tupelo.errors import ClaimLost, SpaceFull, SpaceRemoved, Timeout, TupeloError
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from tupelo._native import Seconds
+    from tupelo._native import Seconds, Space
     from tupelo.batteries.verbs import Held, Verbs
 
 __all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
@@ -147,10 +148,11 @@ class Acquirable(ABC):
 
     def __init__(self, space: Verbs, name: str, ttl: Seconds) -> None:
         """Make an object of it; nothing happens in the space."""
-        self._space = lasting(space)
+        self._space = awaited(space)
         self.name = checks.text("name", name)
         self._ttl_s = checks.time_to_live(ttl)
-        self._has_units = False
+        self._units_in: Space | None = None
+        """The connection to the space that has all units for good, as far as is known here."""
         self.holdings = Holdings()
         """The permits that are held with this object."""
 
@@ -185,19 +187,14 @@ class Acquirable(ABC):
 
     async def locked(self) -> bool:
         """Return whether no acquisition could succeed at once, whoever the holder is."""
-        while True:
-            try:
-                return await self._locked()
-            except SpaceRemoved:
-                if not goes_on(self._space):
-                    raise
+        return await begun_anew(self._space, self._locked)
 
-    async def _locked(self) -> bool:
+    async def _locked(self, space: Verbs) -> bool:
         for template, number in self._needed():
-            if await self._space.count(*template) >= number:
+            if await space.count(*template) >= number:
                 continue
             try:
-                await self._space.wait_none(*template, timeout=0)
+                await space.wait_none(*template, timeout=0)
             except Timeout:
                 return True  # such tuples exist, held by others
         return False
@@ -242,27 +239,29 @@ class Acquirable(ABC):
 
     async def _acquire(self, deadline: Deadline) -> Permit:
         """Hold it, or raise the `Timeout` of a claim."""
-        while True:
-            claims: list[Held] = []
-            try:
-                await self._hold(claims, deadline)
-                return Permit(self._what(), claims)
-            except BaseException as error:
-                # Now, and not when the traceback is forgotten, whose frames know them: a handler of
-                # Ctrl-C may want to acquire the lock.
-                with suppress(ClaimLost, SpaceRemoved):  # which the raised one may tell already
-                    await give_back_all(claims)
-                if not (isinstance(error, SpaceRemoved) and goes_on(self._space)):
-                    raise
-            self._has_units = False
+        return await begun_anew(self._space, lambda space: self._acquire_in(space, deadline))
+
+    async def _acquire_in(self, space: Verbs, deadline: Deadline) -> Permit:
+        claims: list[Held] = []
+        try:
+            await self._hold(space, claims, deadline)
+            return Permit(self._what(), claims)
+        except BaseException:
+            # Now, and not when the traceback is forgotten, whose frames know them: a handler of
+            # Ctrl-C may want to acquire the lock.
+            with suppress(ClaimLost, SpaceRemoved):  # which the raised one may tell already
+                await give_back_all(claims)
+            raise
 
     @abstractmethod
-    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
+    async def _hold(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
         """Claim all tuples, and note each claim as soon as there is one."""
 
-    async def _claim(self, claims: list[Held], *template: Any, deadline: Deadline) -> None:
+    async def _claim(
+        self, space: Verbs, claims: list[Held], *template: Any, deadline: Deadline
+    ) -> None:
         """Claim a tuple, and have it renewed from then on."""
-        claims.append(await self._space.claim(*template, ttl=self._ttl_s, timeout=deadline.left()))
+        claims.append(await space.claim(*template, ttl=self._ttl_s, timeout=deadline.left()))
         await claims[-1].__aenter__()
 
 
@@ -290,15 +289,15 @@ class Lock(Acquirable):
     def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
         return [((LOCK, self.name), 1)]
 
-    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
+    async def _hold(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
         tuple_ = (LOCK, self.name)
-        claim = await self._space.try_claim(*tuple_, ttl=self._ttl_s)
+        claim = await space.try_claim(*tuple_, ttl=self._ttl_s)
         if claim is not None:
             claims.append(claim)
             await claim.__aenter__()
             return
-        await self._space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
-        await self._claim(claims, *tuple_, deadline=deadline)
+        await space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
+        await self._claim(space, claims, *tuple_, deadline=deadline)
 
 
 class Semaphore(Acquirable):
@@ -326,11 +325,11 @@ class Semaphore(Acquirable):
     def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
         return [((f"{SEMAPHORE}.unit", self.name, int), 1)]
 
-    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
-        if not self._has_units:
-            await provide_units(self._space, SEMAPHORE, self.name, ("n", self.n), deadline)
-            self._has_units = not drops(self._space)
-        await self._claim(claims, f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
+    async def _hold(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
+        if self._units_in is not space.blocking:
+            await provide_units(space, SEMAPHORE, self.name, ("n", self.n), deadline)
+            self._units_in = None if drops(space) else space.blocking
+        await self._claim(space, claims, f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
 
 
 class RWLock:
@@ -372,18 +371,18 @@ class Side(Acquirable):
     def _needed_of(self, units: int) -> list[tuple[tuple[Any, ...], int]]:
         return [((f"{RWLOCK}.gate", self.name), 1), ((f"{RWLOCK}.unit", self.name, int), units)]
 
-    async def _pass_gate(self, claims: list[Held], deadline: Deadline) -> None:
+    async def _pass_gate(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
         """Claim the gate."""
         gate = (f"{RWLOCK}.gate", self.name)
-        if not self._has_units:
+        if self._units_in is not space.blocking:
             number = ("readers", self._readers)
-            await provide_units(self._space, RWLOCK, self.name, number, deadline)
-            await self._space.put_if_absent(*gate, unless=gate, timeout=deadline.left())
-            self._has_units = not drops(self._space)
-        await self._claim(claims, *gate, deadline=deadline)
+            await provide_units(space, RWLOCK, self.name, number, deadline)
+            await space.put_if_absent(*gate, unless=gate, timeout=deadline.left())
+            self._units_in = None if drops(space) else space.blocking
+        await self._claim(space, claims, *gate, deadline=deadline)
 
-    async def _claim_unit(self, claims: list[Held], deadline: Deadline) -> None:
-        await self._claim(claims, f"{RWLOCK}.unit", self.name, int, deadline=deadline)
+    async def _claim_unit(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
+        await self._claim(space, claims, f"{RWLOCK}.unit", self.name, int, deadline=deadline)
 
 
 class Reader(Side):
@@ -395,11 +394,11 @@ class Reader(Side):
     def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
         return self._needed_of(1)
 
-    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
+    async def _hold(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
         gate: list[Held] = []
         try:
-            await self._pass_gate(gate, deadline)
-            await self._claim_unit(claims, deadline)
+            await self._pass_gate(space, gate, deadline)
+            await self._claim_unit(space, claims, deadline)
         finally:
             # It was lost if this process was stopped meanwhile. That is no harm: the gate keeps the
             # order of the wait queue, it is the unit that keeps writers out.
@@ -416,10 +415,10 @@ class Writer(Side):
     def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
         return self._needed_of(self._readers)
 
-    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
-        await self._pass_gate(claims, deadline)
+    async def _hold(self, space: Verbs, claims: list[Held], deadline: Deadline) -> None:
+        await self._pass_gate(space, claims, deadline)
         for _ in range(self._readers):
-            await self._claim_unit(claims, deadline)
+            await self._claim_unit(space, claims, deadline)
         for claim in claims:
             # If this process was stopped on the way, other processes may have had the tuples that
             # were claimed first. A claim that can be extended now was ours when the last one was

@@ -28,14 +28,13 @@ from typing import Generic, NamedTuple, TypedDict, TypeVar
 from tupelo import _native
 from tupelo.batteries import checks
 from tupelo.batteries.core.getting import Getting
-from tupelo.batteries.core.lasting import goes_on, lasting
+from tupelo.batteries.core.lasting import begun_anew
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import HeldAtOnce, awaited
 from tupelo.errors import (
     NotEncodable,
     SchemaMismatch,
     SpaceFull,
-    SpaceRemoved,
     Timeout,
     TupeloError,
 )
@@ -192,7 +191,6 @@ class Queue(Generic[T]):
     ) -> None:
         """Make an object of the queue; nothing happens in the space."""
         self._space = awaited(space)
-        self._bounded = lasting(space)
         # In a file the awaited ends wait for the disk, and not what is done at once.
         self._now: Space = getattr(self._space, "_at_once", self._space.blocking)
         self.name = checks.text("name", name)
@@ -202,7 +200,8 @@ class Queue(Generic[T]):
         if max_attempts is not None:
             max_attempts = checks.number_of("max_attempts", max_attempts, ATTEMPTS_MAX)
         self._terms: Terms = {"ttl": checks.time_to_live(ttl), "max_attempts": max_attempts}
-        self._has_room = False
+        self._room_in: Space | None = None
+        """The connection to the space that has the room, as far as is known here."""
         some = (QUEUE, self.name, int, list)
         priorities = range(PRIORITY_MAX, 0, -1)
         self._by_urgency = (*((QUEUE, self.name, int, each, list) for each in priorities), some)
@@ -226,36 +225,34 @@ class Queue(Generic[T]):
             free = self._item(item, priority, room=0)
             await self._space.put(*free, after=after, timeout=timeout)
             return
-        deadline = Deadline(timeout)
+        maxsize, deadline = self.maxsize, Deadline(timeout)
         bounded = self._item(item, priority, room=1)
+
+        async def put_in(space: Verbs) -> None:
+            if self._room_in is not space.blocking:
+                await self._provide_room(space, maxsize, deadline)
+            await self._put_bounded(space, bounded, deadline)
+
         try:
-            while True:
-                try:
-                    if not self._has_room:
-                        await self._provide_room(self.maxsize, deadline)
-                    await self._put_bounded(bounded, deadline)
-                except SpaceRemoved:
-                    if not goes_on(self._bounded):
-                        raise
-                    self._has_room = False
-                else:
-                    return
+            await begun_anew(self._space, put_in)
         except Timeout:
             message = f"queue {self.name!r} had no room{deadline}, its maxsize is {self.maxsize}"
             raise timed_out(message, self._space.url) from None
 
-    async def _put_bounded(self, bounded: tuple[Any, ...], deadline: Deadline) -> None:
+    async def _put_bounded(
+        self, space: Verbs, bounded: tuple[Any, ...], deadline: Deadline
+    ) -> None:
         """Put an item in the place of room for one, waiting for that, and then for memory."""
         try:
-            if await self._bounded.try_swap(ROOM, self.name, to=bounded) is None:
-                await self._bounded.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+            if await space.try_swap(ROOM, self.name, to=bounded) is None:
+                await space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
         except SpaceFull as full:
             if not full.may_pass:
                 raise
         else:
             return
         # A swap does not wait for memory. The end of a claim does, as a put (B1).
-        held = await self._bounded.claim(ROOM, self.name, timeout=deadline.left())
+        held = await space.claim(ROOM, self.name, timeout=deadline.left())
         async with held:
             await held.put(*bounded)
             await held.done(timeout=deadline.left())
@@ -449,7 +446,7 @@ class Queue(Generic[T]):
             message = f"queue {self.name!r} was not done{deadline}, {left} items wait"
             raise timed_out(message, self._space.url) from None
 
-    async def _provide_room(self, maxsize: int, deadline: Deadline) -> None:
+    async def _provide_room(self, space: Verbs, maxsize: int, deadline: Deadline) -> None:
         """Put as many tuples as there is room for, unless they are in the space: all, or none.
 
         Raises:
@@ -457,8 +454,8 @@ class Queue(Generic[T]):
             Timeout: another process is at it, and was not ready in time.
             ValueError: there is another number of them, or they may be dropped.
         """
-        space, name = self._bounded, self.name
-        if self._now.stat()["when_full"] == "drop-oldest":
+        name = self.name
+        if space.blocking.stat()["when_full"] == "drop-oldest":
             message = (
                 f"queue {name!r} has maxsize={maxsize}, and {space.url} drops its oldest tuples, "
                 "items and room alike: leave maxsize out, or take a space that does not drop"
@@ -480,7 +477,7 @@ class Queue(Generic[T]):
                 "same everywhere, or another name"
             )
             raise ValueError(message)
-        self._has_room = True
+        self._room_in = space.blocking
 
 
 class DeadItems(Generic[T]):
