@@ -41,6 +41,10 @@ pub(crate) trait Verb {
     const CHANGES: bool = false;
     /// Whether its only argument is an iterable.
     const ITERATES: bool = false;
+    /// Whether there may be other spaces among its arguments.
+    const HAS_OTHERS: bool = false;
+    /// Whether it renews the connection itself where its space was removed, as what is written in Python does.
+    const RENEWS: bool = false;
     /// Its help text, which begins with the signature in the form that `inspect` reads.
     const DOC: &'static CStr;
 
@@ -131,14 +135,21 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     /// Refuses a call in a space that was removed, where the verb looks at the space only later: so one that reconnects does so
-    /// now.
+    /// now. The same goes for other spaces among the arguments.
     ///
     /// # Errors
     ///
-    /// Those of a look at the space.
+    /// [`tupelo::Error::SpaceRemoved`].
     pub(crate) fn look_first(&self) -> Result<(), Failure> {
         if !self.origin.is(self.object) {
-            self.space().stat()?;
+            renewal::refuse_removed(self.space())?;
+        }
+        for field in self.fields {
+            if let Ok(other) = field.cast::<Handle>()
+                && let Some(other) = other.get().renewal()
+            {
+                renewal::refuse_removed(&other.space())?;
+            }
         }
         Ok(())
     }
@@ -417,11 +428,12 @@ unsafe extern "C" fn trampoline<V: Verb>(
         // SAFETY: these are the pointers of the running call.
         let given = unsafe { borrow(py, space, arguments, positional, keyword_names) };
         let done = match given.handle.place() {
+            Place::Renewing(renewal) => renewal::call::<V>(Some(renewal), &given),
+            Place::Here(_) if V::HAS_OTHERS => renewal::call::<V>(None, &given),
             Place::Here(space) => match Call::of::<V>(&given, given.object, space) {
                 Ok(call) => V::call(&call),
                 Err(why) => Err(why.into()),
             },
-            Place::Renewing(renewal) => renewal::call::<V>(renewal, &given),
         };
         match done {
             Ok(object) => object.into_ptr(),

@@ -49,7 +49,8 @@ impl Renewal {
         Self { url: url.to_owned(), options, asked, objects, current }
     }
 
-    /// Locked for a moment only, and never while Python code runs or a connection is made.
+    /// Locked for a moment only, with the interpreter's lock: so no other thread forks meanwhile. Never while Python code runs or
+    /// a connection is made.
     fn locked(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,14 +70,11 @@ impl Renewal {
         self.locked().pinned.bind(py).clone()
     }
 
-    /// Ends it: later calls are refused.
-    pub(crate) fn close(&self) {
-        let space = {
-            let mut current = self.locked();
-            current.is_closed = true;
-            current.pinned.get().space().into_owned()
-        };
-        space.close();
+    /// Ends it: no other connection follows. Returns the space, for the caller to close.
+    pub(crate) fn end(&self) -> Space {
+        let mut current = self.locked();
+        current.is_closed = true;
+        current.pinned.get().space().into_owned()
     }
 
     /// In the child of a fork, as [`Handle::stay_behind`].
@@ -95,9 +93,12 @@ impl Renewal {
         if !self.pinned(py).is(old) {
             return Ok(true); // another thread was faster
         }
-        if !was_removed(&old.get().space()) {
-            return Ok(false);
-        }
+        let is_known = match old.get().space().require_there() {
+            Err(Error::SpaceRemoved { .. }) => true,
+            // The token may not look: then the next connection shows it.
+            Err(Error::AccessDenied { .. }) => false,
+            _ => return Ok(false),
+        };
         let connected: Result<Space, Error> = py.detach(|| {
             let space = Space::connect(&self.url, &self.options)?;
             space.require_limits(&self.asked)?;
@@ -107,6 +108,10 @@ impl Renewal {
             Err(Error::SpaceNotFound { .. }) => return Ok(false),
             connected => connected?,
         };
+        if !is_known && space.is_same(&old.get().space()) {
+            space.close();
+            return Ok(false);
+        }
         let next = Bound::new(py, Handle::new(Place::Here(space), self.objects))?;
         let mut current = self.locked();
         if current.is_closed {
@@ -125,18 +130,26 @@ impl Renewal {
     }
 }
 
-/// Whether a space was removed, or another one has its name.
-fn was_removed(space: &Space) -> bool {
-    matches!(space.stat(), Err(Error::SpaceRemoved { .. }))
+/// Refuses a space that was removed, or whose name another one has. All else is told by what is done in it.
+///
+/// # Errors
+///
+/// [`Error::SpaceRemoved`].
+pub(crate) fn refuse_removed(space: &Space) -> Result<(), Error> {
+    match space.require_there() {
+        Err(error @ Error::SpaceRemoved { .. }) => Err(error),
+        _ => Ok(()),
+    }
 }
 
-/// Calls a verb, and calls it again as long as a space was removed for which there is another one.
+/// Calls a verb, and calls it again as long as a space was removed for which there is another one. That is the space of `renewal`,
+/// if the call has one, or another space among the arguments.
 ///
 /// # Errors
 ///
 /// Those of the verb, and those of opening a space.
 pub(crate) fn call<'py, V: Verb>(
-    renewal: &Renewal,
+    renewal: Option<&Renewal>,
     given: &Given<'_, 'py>,
 ) -> Result<Bound<'py, PyAny>, Failure> {
     let begin = Instant::now();
@@ -156,7 +169,10 @@ pub(crate) fn call<'py, V: Verb>(
         if let Some((at, left)) = &left {
             values[*at] = left.as_any().as_borrowed();
         }
-        let pinned = renewal.pinned(py);
+        let pinned = match renewal {
+            Some(renewal) => renewal.pinned(py),
+            None => given.object.cast::<Handle>().map_err(PyErr::from)?.to_owned(),
+        };
         let others = renewing_among(py, &fields);
         let object = pinned.as_any().as_borrowed();
         let Place::Here(space) = pinned.get().place() else {
@@ -178,7 +194,7 @@ pub(crate) fn call<'py, V: Verb>(
             Err(failure) if is_of_removed::<V>(py, &failure)? => failure,
             done => return done,
         };
-        let mut goes_on = renewal.renew(&pinned)?;
+        let mut goes_on = renewal.map_or(Ok(false), |renewal| renewal.renew(&pinned))?;
         for (other, pinned) in &others {
             if let Some(other) = other.get().renewal() {
                 goes_on |= other.renew(pinned)?;
@@ -191,12 +207,13 @@ pub(crate) fn call<'py, V: Verb>(
     }
 }
 
-/// Whether a verb has failed since a space was removed. What is composed of several verbs raises the exception. The steps of one
-/// that goes through an iterator are not repeated: some have happened.
+/// Whether a verb has failed since a space was removed. What is composed of several verbs raises the exception; it may have renewed
+/// the connection before, and then it was raised by what the caller has passed. The steps of a verb that goes through an iterator are
+/// not repeated: some have happened.
 fn is_of_removed<V: Verb>(py: Python<'_>, failure: &Failure) -> PyResult<bool> {
     match failure {
         Failure::Space(error) => Ok(matches!(error, Error::SpaceRemoved { .. })),
-        Failure::Raised(_) if V::ITERATES => Ok(false),
+        Failure::Raised(_) if V::ITERATES || V::RENEWS => Ok(false),
         Failure::Raised(exception) => {
             let removed = py.import("tupelo.errors")?.getattr("SpaceRemoved")?;
             Ok(exception.is_instance(py, &removed))

@@ -1,18 +1,20 @@
 //! Searches as objects of Python (rule O10): `Search`, its finds, and for `tupelo.aio` its place in the wait queue.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use tupelo::{Error, Found as Hit, Search, SearchWaiter, TemplateRef, Visits, Want};
+use tupelo::{Error, Found as Hit, Search, SearchWaiter, Space, TemplateRef, Visits, Want};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::entries;
 use crate::errors::{self, Failure};
+use crate::renewal;
 use crate::results;
 use crate::space::Handle;
 use crate::template;
@@ -23,10 +25,18 @@ use crate::waiting::{self, Deadline};
 /// Several spaces, to find a tuple that is in one of them. Public as `tupelo.Search`.
 #[pyclass(frozen, subclass, module = "tupelo._native", name = "Search")]
 pub(crate) struct SearchObject {
-    search: Search,
     handles: Vec<Py<Handle>>,
     /// The value of `Found.space` for each: the space itself, or the space of `tupelo.aio` that has it.
     shown: Vec<Py<PyAny>>,
+    /// Whether one of them goes on in the next space of its name.
+    reconnects: bool,
+    current: Mutex<Arc<Searched>>,
+}
+
+/// The spaces that the connections led to at a moment.
+struct Searched {
+    search: Search,
+    pinned: Vec<Py<Handle>>,
 }
 
 /// The find of a search: the tuple, its space, and the cost.
@@ -59,33 +69,103 @@ impl Found {
 
 type Sought<'a, 'py> = (&'a Bound<'py, PyTuple>, Option<&'a Bound<'py, PyDict>>);
 
-impl SearchObject {
-    /// Gives `use_template` the template of a call, and the arguments that it came from.
-    fn with_template<'py, R>(
-        &self,
-        sought: Sought<'_, 'py>,
-        use_template: impl FnOnce(&[TemplateRef<'_>], &[Argument<'_, 'py>]) -> Result<R, Failure>,
-    ) -> PyResult<R> {
-        let py = sought.0.py();
-        let given = self.given(sought).map_err(|failure| self.exception(py, failure))?;
-        let given: Vec<Argument<'_, 'py>> = given.iter_borrowed().collect();
-        arguments::with_template(py, (Source::Positional, &given), |template| {
-            use_template(template, &given)
-        })
-        .map_err(|failure| self.exception(py, failure))
-    }
-
+impl Searched {
     /// The template that a verb of a space would get from these arguments and keywords; all spaces have met its class.
     fn given<'py>(&self, sought: Sought<'_, 'py>) -> Result<Bound<'py, PyTuple>, Failure> {
-        let given = template::sought(self.handles[0].get(), sought)?;
+        let given = template::sought(self.pinned[0].get(), sought)?;
         if sought.0.len() == 1
             && let Some((entry, _)) = entries::of_object(&sought.0.get_item(0)?)?
         {
-            for handle in &self.handles[1..] {
+            for handle in &self.pinned[1..] {
                 entries::meet(sought.0.py(), handle.get(), &entry)?;
             }
         }
         Ok(given)
+    }
+}
+
+impl SearchObject {
+    /// A search by these connections. It begins in the spaces that they are `pinned` to.
+    fn over(
+        search: Search,
+        spaces: Vec<Bound<'_, Handle>>,
+        pinned: Vec<Py<Handle>>,
+        shown: Vec<Py<PyAny>>,
+    ) -> Self {
+        let reconnects = spaces.iter().any(|space| space.get().renewal().is_some());
+        let current = Mutex::new(Arc::new(Searched { search, pinned }));
+        Self {
+            handles: spaces.into_iter().map(Bound::unbind).collect(),
+            shown,
+            reconnects,
+            current,
+        }
+    }
+
+    /// Locked for a moment only, with the interpreter's lock.
+    fn locked(&self) -> MutexGuard<'_, Arc<Searched>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The spaces that the connections lead to by now.
+    fn searched(&self, py: Python<'_>) -> Result<Arc<Searched>, Failure> {
+        let searched = Arc::clone(&self.locked());
+        if !self.reconnects {
+            return Ok(searched);
+        }
+        let pinned = pinned_by(self.handles.iter().map(|handle| handle.bind(py)));
+        if pinned.iter().zip(&searched.pinned).all(|(now, before)| now.is(before)) {
+            return Ok(searched);
+        }
+        let search = searched.search.in_place(spaces_of(&pinned))?;
+        let next = Arc::new(Searched { search, pinned });
+        let before = mem::replace(&mut *self.locked(), Arc::clone(&next));
+        // Dropped behind the lock, since dropping an object can run code.
+        drop(before);
+        Ok(next)
+    }
+
+    /// After a search failed: connects to the next space in the place of each that was removed. Returns whether there is one.
+    fn goes_on(
+        &self,
+        py: Python<'_>,
+        searched: &Searched,
+        failure: &Failure,
+    ) -> Result<bool, Failure> {
+        let mut goes_on = false;
+        if self.reconnects && matches!(failure, Failure::Space(Error::SpaceRemoved { .. })) {
+            for (handle, pinned) in self.handles.iter().zip(&searched.pinned) {
+                if let Some(renewal) = handle.get().renewal() {
+                    goes_on |= renewal.renew(pinned.bind(py))?;
+                }
+            }
+        }
+        Ok(goes_on)
+    }
+
+    /// Gives `use_template` the spaces, the template of a call, and the arguments that it came from: again as long as a space was
+    /// removed for which there is another one.
+    fn with_template<'py, R>(
+        &self,
+        sought: Sought<'_, 'py>,
+        use_template: impl Fn(&Searched, &[TemplateRef<'_>], &[Argument<'_, 'py>]) -> Result<R, Failure>,
+    ) -> PyResult<R> {
+        let py = sought.0.py();
+        let attempt = |searched: &Searched| {
+            let given = searched.given(sought)?;
+            let given: Vec<Argument<'_, 'py>> = given.iter_borrowed().collect();
+            arguments::with_template(py, (Source::Positional, &given), |template| {
+                use_template(searched, template, &given)
+            })
+        };
+        let attempts = || loop {
+            let searched = self.searched(py)?;
+            match attempt(&searched) {
+                Err(failure) if self.goes_on(py, &searched, &failure)? => {}
+                done => return done,
+            }
+        };
+        attempts().map_err(|failure| self.exception(py, failure))
     }
 
     /// The exception for an error of one of the spaces.
@@ -117,7 +197,7 @@ impl SearchObject {
 
     fn try_find<'py>(
         &self,
-        want: Want,
+        (searched, want): (&Searched, Want),
         template: &[TemplateRef<'_>],
         given: &[Argument<'_, 'py>],
         py: Python<'py>,
@@ -126,8 +206,8 @@ impl SearchObject {
             results::tuple(py, view, given, self.handles[place].get().objects())
         };
         let hit = match want {
-            Want::Take => self.search.try_take(template, visitor)?,
-            Want::Read => self.search.try_read(template, visitor)?,
+            Want::Take => searched.search.try_take(template, visitor)?,
+            Want::Read => searched.search.try_read(template, visitor)?,
         };
         Ok(hit.map(|hit| self.found(py, hit)).transpose()?)
     }
@@ -154,12 +234,12 @@ impl SearchObject {
         let py = sought.0.py();
         let timeout = timeout::seconds("timeout", timeout.map(Bound::as_borrowed).as_ref())?;
         let deadline = Deadline::after(timeout);
-        self.with_template(sought, |template, given| {
-            if let Some(found) = self.try_find(want, template, given, py)? {
+        self.with_template(sought, |searched, template, given| {
+            if let Some(found) = self.try_find((searched, want), template, given, py)? {
                 return Ok(found);
             }
             if !deadline.is_now() {
-                let mut waiter = self.search.waiter(template, want)?;
+                let mut waiter = searched.search.waiter(template, want)?;
                 loop {
                     let is_over = deadline.is_over();
                     if is_over {
@@ -175,7 +255,7 @@ impl SearchObject {
                     waiting::in_slices(py, &deadline, |part| waiter.wait_part(part), last)?;
                 }
             }
-            Err(self.search.timeout(verb(want), template, deadline.timeout()).into())
+            Err(searched.search.timeout(verb(want), template, deadline.timeout()).into())
         })
     }
 }
@@ -198,16 +278,25 @@ impl SearchObject {
                 return Err(PyValueError::new_err(message));
             }
         };
-        let inner = spaces.iter().map(|space| space.get().space().into_owned()).collect();
-        let search =
-            Search::new(inner, visits).map_err(|error| errors::from_space(py, &error, ""))?;
+        let pinned = pinned_by(&spaces);
+        let search = Search::new(spaces_of(&pinned), visits)
+            .map_err(|error| errors::from_space(py, &error, ""))?;
         let shown = shown.unwrap_or_else(|| {
             spaces.iter().map(|space| space.clone().into_any().unbind()).collect()
         });
         if shown.len() != spaces.len() {
             return Err(PyTypeError::new_err("as many spaces are to be shown as searched"));
         }
-        Ok(Self { search, handles: spaces.into_iter().map(Bound::unbind).collect(), shown })
+        Ok(Self::over(search, spaces, pinned, shown))
+    }
+
+    /// The same search by other connections, each in the place of one of these. For `tupelo.aio`.
+    fn in_place(&self, py: Python<'_>, spaces: Vec<Bound<'_, Handle>>) -> PyResult<Self> {
+        let pinned = pinned_by(&spaces);
+        let search = Arc::clone(&self.locked()).search.in_place(spaces_of(&pinned));
+        let search = search.map_err(|error| self.exception(py, error.into()))?;
+        let shown = self.shown.iter().map(|one| one.clone_ref(py)).collect();
+        Ok(Self::over(search, spaces, pinned, shown))
     }
 
     /// The spaces, in the order of the list that was given.
@@ -262,8 +351,8 @@ impl SearchObject {
         template: &Bound<'py, PyTuple>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, Found>>> {
-        self.with_template((template, fields), |template, given| {
-            self.try_find(Want::Take, template, given, py)
+        self.with_template((template, fields), |searched, template, given| {
+            self.try_find((searched, Want::Take), template, given, py)
         })
     }
 
@@ -275,8 +364,8 @@ impl SearchObject {
         template: &Bound<'py, PyTuple>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, Found>>> {
-        self.with_template((template, fields), |template, given| {
-            self.try_find(Want::Read, template, given, py)
+        self.with_template((template, fields), |searched, template, given| {
+            self.try_find((searched, Want::Read), template, given, py)
         })
     }
 
@@ -291,8 +380,8 @@ impl SearchObject {
     ) -> PyResult<SearchWaiterObject> {
         let this = slf.get();
         let want = if want == "read" { Want::Read } else { Want::Take };
-        let waiter = this.with_template((template, fields), |template, _| {
-            Ok(this.search.waiter(template, want)?)
+        let waiter = this.with_template((template, fields), |searched, template, _| {
+            Ok(searched.search.waiter(template, want)?)
         })?;
         Ok(SearchWaiterObject { waiter: Mutex::new(Some(waiter)), search: slf.clone().unbind() })
     }
@@ -307,8 +396,8 @@ impl SearchObject {
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyErr> {
         let verb = if want == "read" { "read" } else { "take" };
-        let error = self.with_template((template, fields), |template, _| {
-            Ok(self.search.timeout(verb, template, std::time::Duration::from_secs_f64(seconds)))
+        let error = self.with_template((template, fields), |searched, template, _| {
+            Ok(searched.search.timeout(verb, template, std::time::Duration::from_secs_f64(seconds)))
         })?;
         Ok(self.exception(template.py(), error.into()))
     }
@@ -319,7 +408,7 @@ impl SearchObject {
     }
 
     /// No `__clear__`: a cycle leads through an object that was changed after this was made. An example is an attribute
-    /// of a space of `tupelo.aio`, which has one.
+    /// of a space of `tupelo.aio`, which has one. None leads through a pinned connection, which refers to nothing.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.handles.iter().try_for_each(|handle| visit.call(handle))?;
         self.shown.iter().try_for_each(|space| visit.call(space))
@@ -389,6 +478,17 @@ impl SearchWaiterObject {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.search)
     }
+}
+
+/// The connections to the spaces of the moment.
+fn pinned_by<'a, 'py: 'a>(
+    spaces: impl IntoIterator<Item = &'a Bound<'py, Handle>>,
+) -> Vec<Py<Handle>> {
+    spaces.into_iter().map(|space| renewal::pinned(space).unbind()).collect()
+}
+
+fn spaces_of(pinned: &[Py<Handle>]) -> Vec<Space> {
+    pinned.iter().map(|one| one.get().space().into_owned()).collect()
 }
 
 const fn verb(want: Want) -> &'static str {

@@ -284,10 +284,11 @@ impl Handle {
     /// What was begun through it ends at once. Claimed tuples are back, as after a failed attempt. Transactions are rolled
     /// back. Subscriptions and futures end.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| match &self.place {
-            Place::Here(space) => space.close(),
-            Place::Renewing(renewal) => renewal.close(),
-        });
+        let space = match &self.place {
+            Place::Here(space) => space.clone(),
+            Place::Renewing(renewal) => renewal.end(),
+        };
+        py.detach(|| space.close());
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -195,7 +195,7 @@ def test_a_search_that_one_of_its_spaces_refers_to_is_collected(new_url, in_line
     space = aio.connect(new_url("mem"))
     search = space.search = aio.Search([space])
     if in_line:
-        space.line = search._native.waiter("take", "never")  # noqa: SLF001
+        space.line = search._current.native.waiter("take", "never")  # noqa: SLF001
     gone = weakref.ref(space)
     del space, search
     gc.collect()

@@ -68,6 +68,7 @@ def test_each_verb_goes_on_in_a_space_that_it_makes_itself_c4(lasting, scheme):
         lambda: space.put("n", 1),
         lambda: space.put_all([("n", 1), ("n", 2)]),
         lambda: space.put_all(("n", n) for n in range(3)),
+        lambda: space.put_all((("n", n) for n in range(3)), atomic=False),
         lambda: space.put_if_absent("n", 1),
         lambda: space.put("n", 1, lease=60).cancel(),
         lambda: space.try_take("n", int),

@@ -581,6 +581,9 @@ class Search:
     def try_read(self, *template: Any, **fields: Any) -> Found[Any] | None:
         r"""Return a copy of a match from one of the spaces, or None at once if there is none.
         """
+    def in_place(self, spaces: list[Space]) -> Search:
+        r"""The same search by other connections, each in the place of one of these. For `tupelo.aio`.
+        """
     def waiter(self, want: Literal["take", "read"], /, *template: Any, **fields: Any) -> SearchWaiter:
         r"""Join the wait queue in all spaces, for a caller that has looked before and waits in a manner of its own. For
         `tupelo.aio`.

@@ -102,7 +102,8 @@ def connect(
             "error" raises `SpaceRemoved`. "reconnect" opens the space that has the name now, or
             makes one with the same options, and the call begins anew in it. The tuples of the old
             space are gone. Its claims, leases, transactions, subscriptions and futures raise
-            `SpaceRemoved` all the same.
+            `SpaceRemoved` all the same. A pickle keeps "reconnect", but makes no space: its
+            connection is as with `create=False`.
 
     Returns:
         The space; a context manager that closes the connection.
@@ -263,6 +264,9 @@ def reconnect(
     on_removed: str = "error",
 ) -> SpaceT:
     """Open the space that a pickled connection was to; it must still be there.
+
+    With "reconnect" the connection goes on in a next space that others have made: it makes none,
+    since the pickle has not the options of one.
 
     A server that is about to be started again is waited for, as by the connection that was pickled.
     """

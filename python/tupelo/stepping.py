@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from itertools import islice
+from time import monotonic
+
+from tupelo._native import pinned, renewed, seconds
+from tupelo.errors import SpaceRemoved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
     from typing import Any, Literal
 
     from tupelo._native import Seconds, Space
 
-__all__ = ["STEP", "counting", "put_in_steps", "steps_of"]
+__all__ = ["STEP", "counting", "put_in_steps", "put_steps", "steps_of"]
 
 STEP = 10_000
 """Tuples that are put at a time: few enough that others do not wait long."""
@@ -26,6 +30,8 @@ def put_in_steps(
 ) -> int:
     """Put tuples, some at a time; return how many.
 
+    All are put in one space: if that is removed behind the first step, it is told.
+
     Args:
         space: where to.
         tuples: any number of them; an iterator is gone through as they are put.
@@ -33,10 +39,47 @@ def put_in_steps(
         limits: lease and after, of each tuple, timeout and sync, of each step.
     """
     lease, after, timeout, sync = limits
+    connection, done = space, 0
+    for some in steps_of(tuples):
+
+        def put(connection: Space, left: Seconds | None, some: list[Any] = some) -> int:
+            return connection.put_all(some, lease=lease, after=after, timeout=left, sync=sync)
+
+        with counting(done):
+            if done == 0:
+                connection, done = _first_step(space, put, timeout)
+            else:
+                done += put(connection, timeout)
+        if progress is not None:
+            progress(done)
+    return done
+
+
+def _first_step(
+    space: Space, put: Callable[[Space, Seconds | None], int], timeout: Seconds | None
+) -> tuple[Space, int]:
+    """Put in the space of the moment, whichever that is; return the connection and the number."""
+    end = None if (left := seconds("timeout", timeout)) is None else monotonic() + left
+    while True:
+        connection = pinned(space)
+        try:
+            return connection, put(connection, left)
+        except SpaceRemoved:
+            if not renewed(space, connection):
+                raise
+        left = None if end is None else max(0.0, end - monotonic())
+
+
+async def put_steps(
+    tuples: Iterable[Any],
+    put: Callable[[list[Any]], Awaitable[int]],
+    progress: Callable[[int], object] | None,
+) -> int:
+    """Put tuples, some at a time, by calls that are awaited; return how many."""
     done = 0
     for some in steps_of(tuples):
         with counting(done):
-            done += space.put_all(some, lease=lease, after=after, timeout=timeout, sync=sync)
+            done += await put(some)
         if progress is not None:
             progress(done)
     return done

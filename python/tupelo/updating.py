@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tupelo._native import Seconds, Space, Template
 
-__all__ = ["fields_of", "require_function", "update"]
+__all__ = ["Told", "fields_of", "require_function", "update"]
 
 
 def update(
@@ -26,19 +26,36 @@ def update(
 ) -> Any:
     """Replace a match in a transaction; the arguments are as in `Space.update`."""
     require_function(function)
+    to = Told(function)
     end = None if (left := seconds("timeout", timeout)) is None else monotonic() + left
     while True:
         connection = pinned(space)
         try:
             with connection.transaction(sync=sync) as t:
-                new = function(t.take(template, timeout=left))
+                new = to(t.take(template, timeout=left))
                 t.put(*fields_of(new))
         except SpaceRemoved:
-            if not renewed(space, connection):
+            if to.has_raised or not renewed(space, connection):
                 raise
         else:
             return new
         left = None if end is None else max(0.0, end - monotonic())
+
+
+class Told:
+    """The function of an `update`: whether it was that which raised, and not the space."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        """Note the function."""
+        self._function = function
+        self.has_raised = False
+
+    def __call__(self, old: Any) -> Any:
+        """Call it."""
+        self.has_raised = True
+        new = self._function(old)
+        self.has_raised = False
+        return new
 
 
 def require_function(function: object) -> None:

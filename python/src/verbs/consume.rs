@@ -14,6 +14,7 @@ pub(crate) struct Consume;
 
 impl Verb for Consume {
     const NAME: &'static CStr = c"consume";
+    const RENEWS: bool = true;
     const DOC: &'static CStr = c"consume($self, /, *template, idle=None, where=None)
 --
 
@@ -58,6 +59,7 @@ pub(crate) struct Finish;
 
 impl Verb for Finish {
     const NAME: &'static CStr = c"finish";
+    const RENEWS: bool = true;
     const DOC: &'static CStr = c"finish($self, /, *template, where=None)
 --
 

@@ -206,7 +206,7 @@ If the call ends early:
         };
         if in_steps(atomic, progress)? {
             let steps = call.py.import("tupelo.stepping")?.getattr("put_in_steps")?;
-            return Ok(steps.call1((call.object, tuples, progress, limits))?);
+            return Ok(steps.call1((call.origin, tuples, progress, limits))?);
         }
         let tuples = collect(tuples)?;
         let space = call.space();

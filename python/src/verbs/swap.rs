@@ -97,6 +97,7 @@ pub(crate) struct Update;
 impl Verb for Update {
     const NAME: &'static CStr = c"update";
     const CHANGES: bool = true;
+    const RENEWS: bool = true;
     const DOC: &'static CStr =
         c"update($self, /, *template, to, timeout=None, sync=None, where=None)
 --

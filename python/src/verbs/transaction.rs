@@ -20,6 +20,7 @@ impl Verb for Transaction {
     const NAME: &'static CStr = c"transaction";
     const HAS_TEMPLATE: bool = false;
     const CHANGES: bool = true;
+    const HAS_OTHERS: bool = true;
     const DOC: &'static CStr = c"transaction($self, /, *others, ttl=30, sync=None)
 --
 

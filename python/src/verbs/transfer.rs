@@ -16,6 +16,7 @@ pub(crate) struct MoveTo;
 impl Verb for MoveTo {
     const NAME: &'static CStr = c"move_to";
     const CHANGES: bool = true;
+    const HAS_OTHERS: bool = true;
     const DOC: &'static CStr = c"move_to($self, other, /, *template, sync=None, where=None)
 --
 
@@ -62,6 +63,7 @@ pub(crate) struct CopyTo;
 impl Verb for CopyTo {
     const NAME: &'static CStr = c"copy_to";
     const CHANGES: bool = true;
+    const HAS_OTHERS: bool = true;
     const DOC: &'static CStr = c"copy_to($self, other, /, *template, sync=None, where=None)
 --
 

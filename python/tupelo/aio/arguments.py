@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from tupelo import _native
+from tupelo.errors import SpaceRemoved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Awaitable, Callable
+    from typing import Any, TypeVar
 
-__all__ = ["at_once", "blocking", "conditioned", "require_keywords"]
+    from tupelo.aio.space import Space
+
+    R = TypeVar("R")
+
+__all__ = ["beside", "blocking", "conditioned", "require_keywords", "there"]
 
 KEYWORDS = {
     "take": ("timeout", "order", "sync"),
@@ -45,14 +51,37 @@ def conditioned(fields: dict[str, Any], where: str | None) -> dict[str, Any]:
     return fields if where is None else {"where": where, **fields}
 
 
-def at_once(verb: str, space: Any) -> _native.Space:
-    """Return the connection of a space of `tupelo.aio` whose calls do not wait for the disk.
+def beside(
+    verb: str, other: Space, step: Callable[[_native.Space], R]
+) -> tuple[R, Callable[..., Awaitable[None]]]:
+    """Do a step that changes another space, too, by its connection that does not wait for the disk.
+
+    If that space was removed, and goes on in the next one of its name, do it there. Return the
+    result, and what then waits for the disk.
 
     Raises:
-        TypeError: it is no such space.
+        TypeError: it is no space of `tupelo.aio`.
     """
-    connection = blocking(verb, space)
-    return getattr(space, "_space", connection)
+    connection = blocking(verb, other)
+    while True:
+        used = other._pinned()
+        try:
+            return step(used._space), used._waiting.settled
+        except SpaceRemoved:
+            if not _native.renewed(connection, used.blocking):
+                raise
+
+
+def there(space: Space) -> Space:
+    """Return the space of this moment, after a look whether the one so far was removed.
+
+    For what does not look itself, and ends with its space. All but a space of `tupelo.aio` is
+    returned as it is.
+    """
+    if isinstance(getattr(space, "blocking", None), _native.Space):
+        _native.renewed(space.blocking, space._pinned().blocking)
+        return space._pinned()
+    return space
 
 
 def blocking(verb: str, space: Any) -> _native.Space:

@@ -106,9 +106,12 @@ class Now:
 
         The other one is a space of `tupelo.aio`, too.
         """
-        to = arguments.at_once("move_to", other)
-        count = self._space.move_to(to, *template, sync=sync, where=where, **fields)
-        await other._waiting.settled(sync)
+
+        def move(to: _native.Space) -> int:
+            return self._space.move_to(to, *template, sync=sync, where=where, **fields)
+
+        count, settled = arguments.beside("move_to", other, move)
+        await settled(sync)
         return count
 
     async def copy_to(
@@ -124,9 +127,12 @@ class Now:
 
         The other one is a space of `tupelo.aio`, too.
         """
-        to = arguments.at_once("copy_to", other)
-        count = self._space.copy_to(to, *template, sync=sync, where=where, **fields)
-        await other._waiting.settled(sync)
+
+        def copy(to: _native.Space) -> int:
+            return self._space.copy_to(to, *template, sync=sync, where=where, **fields)
+
+        count, settled = arguments.beside("copy_to", other, copy)
+        await settled(sync)
         return count
 
     async def stat(self) -> dict[str, Any]:

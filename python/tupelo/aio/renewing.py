@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 from time import monotonic
 
-from tupelo import _native
+from tupelo import _native, stepping, updating
+from tupelo.aio.arguments import there
 from tupelo.aio.claim import Claim
 from tupelo.aio.space import Space, wrapped
 from tupelo.errors import SpaceRemoved
@@ -18,19 +19,21 @@ from tupelo.errors import SpaceRemoved
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from concurrent.futures import Future
     from typing import Any
 
     from tupelo._native import Seconds, Sync, Template
     from tupelo.aio.subscription import Subscription
     from tupelo.aio.transaction import Transaction
     from tupelo.aio.waiting import Waiting
+    from tupelo.updating import Told
 
 __all__ = ["RenewingSpace"]
 
 REPEATED = (
     "copy_to", "count", "dead", "discard", "explain", "finish", "flush", "move_to", "put",
     "put_if_absent", "read", "read_all", "requeue", "stat", "swap", "take", "take_all", "take_many",
-    "try_claim", "try_read", "try_swap", "try_take", "unsubscribe", "update", "wait_none",
+    "try_claim", "try_read", "try_swap", "try_take", "unsubscribe", "wait_none",
 )  # fmt: skip
 """The verbs that have had no effect in a space that anybody can see, if they meet its removal."""
 
@@ -63,31 +66,68 @@ class RenewingSpace(Space):
         current._waiting.close()
 
     async def again(
-        self, verb: Callable[[Space, dict[str, Any]], Awaitable[Any]], keywords: dict[str, Any]
+        self,
+        verb: Callable[[Space, dict[str, Any]], Awaitable[Any]],
+        keywords: dict[str, Any],
+        told: Told | None = None,
     ) -> Any:
-        """Run a verb in the space of the moment, until that is not removed meanwhile."""
+        """Run a verb in the space of the moment, until that is not removed meanwhile.
+
+        What the function of an `update` raises, `told`, is not repeated.
+        """
         timeout, begin = keywords.get("timeout"), monotonic()
         while True:
             current = self._pinned()
             try:
                 return await verb(current, keywords)
             except SpaceRemoved:
-                if not _native.renewed(self._space, current.blocking):
+                is_told = told is not None and told.has_raised
+                if is_told or not _native.renewed(self._space, current.blocking):
                     raise
             if (seconds := _native.seconds("timeout", timeout)) is not None:
                 keywords["timeout"] = max(0.0, seconds - (monotonic() - begin))
 
     async def put_all(self, tuples: Any, /, **options: Any) -> int:
-        """As `Space.put_all`. Steps of their own are not repeated: earlier ones have happened."""
-        if options.get("atomic", True) is not True:
-            return await self._pinned().put_all(tuples, **options)
+        """As `Space.put_all`. All steps are in one space: what was put before ends with that."""
+        if options.get("atomic", True) is False:
+            del options["atomic"]
+            return await self._put_in_steps(tuples, options.pop("progress", None), options)
         every = list(tuples) if hasattr(tuples, "__next__") else tuples
         put: int = await self.again(lambda space, terms: space.put_all(every, **terms), options)
         return put
 
-    async def eval(self, *fields: Any, **options: Any) -> tuple[Any, ...]:
-        """As `Space.eval`: the work ends with the space that it was begun in."""
-        return await self._pinned().eval(*fields, **options)
+    async def _put_in_steps(self, tuples: Any, progress: Any, options: dict[str, Any]) -> int:
+        used: Space | None = None
+
+        async def put(some: list[Any]) -> int:
+            if used is not None:
+                return await used.put_all(some, **options)
+
+            async def first(space: Space, terms: dict[str, Any]) -> int:
+                nonlocal used
+                count = await space.put_all(some, **terms)
+                used = space
+                return count
+
+            count: int = await self.again(first, dict(options))
+            return count
+
+        return await stepping.put_steps(tuples, put, progress)
+
+    async def update(self, *template: Any, to: Callable[[Any], Any], **options: Any) -> Any:
+        """As `Space.update`; what the function raises is not repeated."""
+        updating.require_function(to)
+        told = updating.Told(to)
+
+        async def update(space: Space, terms: dict[str, Any]) -> Any:
+            return await space.update(*template, to=told, **terms)
+
+        return await self.again(update, options, told)
+
+    async def _put_task(self, fields: tuple[Any, ...], on: Any) -> Future[Any]:
+        # The work ends with the space that it was begun in.
+        future: Future[Any] = await self.again(lambda space, _: space._put_task(fields, on), {})
+        return future
 
     def claim(self, *template: Any, sync: Sync | None = None, **terms: Any) -> Claim[Any]:
         """As `Space.claim`."""
@@ -109,8 +149,7 @@ class RenewingSpace(Space):
         self, *others: Space, ttl: Seconds = 30, sync: Sync | None = None
     ) -> Transaction:
         """As `Space.transaction`: it ends with the spaces of this moment."""
-        pinned = [one._pinned() if isinstance(one, RenewingSpace) else one for one in others]
-        return self._pinned().transaction(*pinned, ttl=ttl, sync=sync)
+        return there(self).transaction(*others, ttl=ttl, sync=sync)
 
     def subscribe(self, *template: Any, **options: Any) -> Subscription:
         """As `Space.subscribe`: the subscription ends with the space of this moment."""

@@ -178,6 +178,11 @@ class Space(Now):
         `RemoteError` if a call failed. For a future, make a task of it. A cancelled task withdraws
         the work if no worker has begun; otherwise the tuple appears all the same.
         """
+        computed: tuple[Any, ...] = await answer(await self._put_task(fields, on))
+        return computed
+
+    async def _put_task(self, fields: tuple[Any, ...], on: Any) -> Future[Any]:
+        """Put the task of an `eval`; return its future."""
         from tupelo.tasks import evaluation  # noqa: PLC0415 - only who evaluates needs it
 
         def put() -> Future[Any]:
@@ -186,8 +191,7 @@ class Space(Now):
 
         future = await self._waiting.with_room(put, None)
         await self._waiting.settled()
-        computed: tuple[Any, ...] = await answer(future)
-        return computed
+        return future
 
     def transaction(
         self, *others: Space, ttl: Seconds = 30, sync: Sync | None = None
@@ -197,7 +201,7 @@ class Space(Now):
         Not awaited, but entered: `async with space.transaction() as t`. It belongs to the task that
         began it, and the others are spaces of `tupelo.aio`, too.
         """
-        return Transaction(self, others, ttl, sync)
+        return Transaction(self, tuple(map(arguments.there, others)), ttl, sync)
 
     # What waits.
 
@@ -243,15 +247,10 @@ class Space(Now):
         meanwhile has put nothing.
         """
         if atomic is False:
-            done = 0
-            for some in stepping.steps_of(tuples):
-                with stepping.counting(done):
-                    done += await self.put_all(
-                        some, lease=lease, after=after, timeout=timeout, sync=sync, **unknown
-                    )
-                if progress is not None:
-                    progress(done)
-            return done
+            terms = {"lease": lease, "after": after, "timeout": timeout, "sync": sync, **unknown}
+            return await stepping.put_steps(
+                tuples, lambda some: self.put_all(some, **terms), progress
+            )
         if atomic is not True or progress is not None:
             unknown |= {"atomic": atomic, "progress": progress}  # which is refused
         # Each attempt needs all of them again.

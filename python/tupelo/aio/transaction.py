@@ -263,9 +263,10 @@ class Transaction(TransactionSpace):
         self, space: Space, others: tuple[Space, ...], ttl: Seconds, sync: Sync | None = None
     ) -> None:
         """Begin."""
-        spaces = [arguments.at_once("transaction", other) for other in others]
+        for other in others:
+            arguments.blocking("transaction", other)
         space._waiting.require_sync(sync)
-        self._transaction = space._space.transaction(*spaces, ttl=ttl)
+        self._transaction = space._space.transaction(*(one._space for one in others), ttl=ttl)
         self._spaces = (space, *others)
         self._sync = sync
         self._is_committed = False
@@ -279,8 +280,11 @@ class Transaction(TransactionSpace):
             ValueError: the transaction was not begun over it, or by another task.
         """
         self._owner.require()
-        inside = self._transaction.on(arguments.blocking("on", space))
-        return TransactionSpace(space, inside, self._owner)
+        asked = arguments.blocking("on", space)
+        inside = self._transaction.on(asked)
+        # That of the transaction, which waits there: the name may be another space's in a moment.
+        own = (one for one in self._spaces if _native.is_same(one.blocking, asked))
+        return TransactionSpace(next(own, space), inside, self._owner)
 
     async def commit(self, *, sync: Sync | None = None) -> None:
         """Make everything happen at one moment (rule X1); `sync` is as for `put`.

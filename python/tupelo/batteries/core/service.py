@@ -23,7 +23,7 @@ from typing import Any
 
 from tupelo import _native
 from tupelo.batteries import checks
-from tupelo.batteries.core.lasting import pinned
+from tupelo.batteries.core.lasting import goes_on, pinned
 from tupelo.batteries.core.runs import LOOK_S, Runs, unique
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
@@ -220,34 +220,74 @@ async def call(
     space: Verbs, service: str, argument: Any = None, *, timeout: Seconds | None = None
 ) -> Any:
     """Ask a service, and wait for its answer; see `tupelo.batteries.call`."""
-    space = pinned(awaited(space))  # without its request there would be no answer
-    service = checks.text("service", service)
-    deadline = Deadline(timeout)
-    mailbox = unique()
-    request = (REQUEST, service, mailbox, 0, [_native.Sent(argument)])
-    # Longer than the wait of the caller, which withdraws the request: the lease is for a caller
-    # that is killed.
-    lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
-    try:
-        # Ctrl-C may come when the request is in the space already: so this is inside, too.
-        await space.put(*request, lease=lease, timeout=deadline.left())
-        answer = await space.take(ANSWER, mailbox, 0, str, ..., timeout=deadline.left())
-    except BaseException as error:
-        asked = _native.like(REQUEST, service, mailbox, 0, list)
-        answered = _native.like(ANSWER, mailbox, 0, str, ...)
-        if not isinstance(error, Timeout):
-            withdrawn(space.blocking, asked)
-            withdrawn(space.blocking, answered)
-            raise
-        begun = not withdrawn(space.blocking, asked)
-        late = space.blocking.try_take(answered)
-        if late is None:
-            state = "somebody works on it" if begun else "nobody has begun"
-            message = f"service {service!r} did not answer{deadline}: {state}"
-            raise timed_out(message, space.url) from None
-        answer = late
-    _, _, _, outcome, value = answer
+    space = awaited(space)
+    asking = Asking(checks.text("service", service), argument, timeout)
+    while True:
+        used = pinned(space)  # without its request there would be no answer
+        try:
+            outcome, value = await asking.answer_in(used)
+        except SpaceRemoved:
+            # Before there was a request, nobody can have begun.
+            if asking.has_asked or not goes_on(space, used):
+                raise
+        else:
+            break
     if outcome == "done":
         return value
-    shown = failures.shown_call(service, (argument,), {})
+    shown = failures.shown_call(asking.service, (argument,), {})
     raise failures.remote_error(shown, value, url=space.url, hint=None)
+
+
+class Asking:
+    """One request, and the wait for its answer."""
+
+    def __init__(self, service: str, argument: Any, timeout: Seconds | None) -> None:
+        """Begin the time of the caller; nothing happens in a space."""
+        self.service = service
+        self._argument = argument
+        self._deadline = Deadline(timeout)
+        self._mailbox = unique()
+        self.has_asked = False
+        """Whether the request was put."""
+
+    async def answer_in(self, space: Verbs) -> tuple[str, Any]:
+        """Put the request, and wait for the answer; return whether it is one, and its value."""
+        deadline, mailbox = self._deadline, self._mailbox
+        request = (REQUEST, self.service, mailbox, 0, [_native.Sent(self._argument)])
+        # Longer than the wait of the caller, which withdraws the request: the lease is for a caller
+        # that is killed.
+        lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
+        try:
+            # Ctrl-C may come when the request is in the space already: so this is inside, too.
+            await space.put(*request, lease=lease, timeout=deadline.left())
+            self.has_asked = True
+            answer = await space.take(ANSWER, mailbox, 0, str, ..., timeout=deadline.left())
+        except Timeout:
+            answer = self._late_answer(space)
+        except BaseException:
+            with suppress(SpaceRemoved):  # with all that was in it
+                withdrawn(space.blocking, self._asked())
+                withdrawn(space.blocking, self._answered())
+            raise
+        _, _, _, outcome, value = answer
+        return outcome, value
+
+    def _late_answer(self, space: Verbs) -> Any:
+        """Withdraw the request; return an answer that came in the last moment.
+
+        Raises:
+            Timeout: there is none.
+        """
+        begun = not withdrawn(space.blocking, self._asked())
+        late = space.blocking.try_take(self._answered())
+        if late is None:
+            state = "somebody works on it" if begun else "nobody has begun"
+            message = f"service {self.service!r} did not answer{self._deadline}: {state}"
+            raise timed_out(message, space.url) from None
+        return late
+
+    def _asked(self) -> _native.Template[Any]:
+        return _native.like(REQUEST, self.service, self._mailbox, 0, list)
+
+    def _answered(self) -> _native.Template[Any]:
+        return _native.like(ANSWER, self._mailbox, 0, str, ...)
