@@ -20,6 +20,8 @@ pub(crate) const COMMITTED: usize = 0;
 pub(crate) const FREE: usize = 4;
 /// No word of the set below this one has a free extent.
 pub(crate) const HINT: usize = 8;
+/// 1 if the system refused more memory when the arena was to grow last, 0 if it did not. A hint, not logged.
+pub(crate) const REFUSED: usize = 16;
 
 /// The entry of an extent, or of a slab that is no whole one ([`crate::store::slab`]). What it says counts while that is
 /// owned.
@@ -242,6 +244,13 @@ pub(crate) fn mark(
     Ok(())
 }
 
+/// Whether the first `end` extents of the arena can not have more memory, as far as is known. All of these are committed, or
+/// the system refused more the last time. It is asked again once there is nothing else.
+pub(crate) fn can_not_grow(view: &View<'_>, end: u32) -> bool {
+    let line = line(view);
+    line.load(COMMITTED) >= end || line.load(REFUSED) != 0
+}
+
 /// Extents with which a small arena begins: one for tuples, and one that is left to what serves takers.
 const FIRST_EXTENTS: u32 = 2;
 /// An arena grows by at least this part of itself.
@@ -320,9 +329,11 @@ fn grow_by(store: &Store, section: &mut Section<'_>, missing: u32, end: u32) -> 
         wanted.next_multiple_of(CHUNK_EXTENTS)
     };
     let extents = whole.min(end).saturating_sub(committed);
-    let extents = commit_extents(store, committed, extents).or_else(|error| {
+    let grown = commit_extents(store, committed, extents).or_else(|error| {
         if missing == extents { Err(error) } else { commit_extents(store, committed, missing) }
-    })?;
+    });
+    line(section.view()).init(REFUSED, u32::from(grown.is_err()));
+    let extents = grown?;
     section.set(line(section.view()), COMMITTED, committed + extents);
     mark(section, layout, committed, extents, true)
 }

@@ -72,17 +72,29 @@ pub(crate) fn entry_seen<'m>(view: &View<'m>, layout: &Layout, number: u32) -> O
         return Some(arena::entry(view, layout, number));
     }
     let first = first_granule(layout, number);
-    let is_small = number & SMALL != 0 && layout.extent_of(first) < layout.extents_all;
-    if is_small { view.window_at(first) } else { None }
+    let is_there = is_small(number) && layout.extent_of(first) < layout.extents_all;
+    if is_there { view.window_at(first) } else { None }
+}
+
+/// Whether the slab is a small one.
+#[inline]
+fn is_small(number: u32) -> bool {
+    number & SMALL != 0
+}
+
+/// Whether an extent is free once the slab is given back: a hint, unless the arena is locked.
+pub(crate) fn frees_extent(view: &View<'_>, layout: &Layout, number: u32) -> bool {
+    let shared = || arena::entry(view, layout, layout.extent_of(first_granule(layout, number)));
+    !is_small(number) || (shared().load(LIVE) & ALL).is_power_of_two()
 }
 
 /// Where a slab begins.
 #[inline]
 fn first_granule(layout: &Layout, number: u32) -> u32 {
-    if number & SMALL == 0 {
-        layout.extent_granule(number)
-    } else {
+    if is_small(number) {
         number.wrapping_mul(SMALL_GRANULES)
+    } else {
+        layout.extent_granule(number)
     }
 }
 
@@ -107,10 +119,10 @@ pub(crate) fn capacity(number: u32, class: usize) -> u32 {
         }
         capacities
     };
-    if number & SMALL == 0 {
-        u32::from(CAPACITIES[class.min(CLASSES_COUNT - 1)])
-    } else {
+    if is_small(number) {
         SMALL_ROOM / class_granules(class)
+    } else {
+        u32::from(CAPACITIES[class.min(CLASSES_COUNT - 1)])
     }
 }
 
@@ -205,10 +217,9 @@ pub(crate) fn has_small(view: &View<'_>, class: usize) -> bool {
     shared_list(view, class).load() != 0
 }
 
-/// Whether all memory that slabs for blocks of `class` may have is in use or free, and a small slab is left.
+/// Whether there is no more memory for slabs for blocks of `class` than the arena has, and a small slab is left.
 fn is_left(view: &View<'_>, layout: &Layout, class: usize) -> bool {
-    let committed = arena::line(view).load(arena::COMMITTED);
-    may_be_small(class) && committed >= end(layout, class) && has_small(view, class)
+    may_be_small(class) && arena::can_not_grow(view, end(layout, class)) && has_small(view, class)
 }
 
 /// The mark of a partition that it has got a small slab for `class`: the word of the page, and the bit.
@@ -247,6 +258,8 @@ pub(crate) fn add<'m>(
             Err(Error::Need(_)) if is_left(section.view(), layout, class) => {
                 add_small(section, layout, partition, class)?
             }
+            // Whether the system has more memory is known only once it was asked.
+            Err(error) if may_be_small(class) => return Err(need_of_small(error, class)),
             Err(error) => return Err(error),
         }
     };
@@ -350,7 +363,7 @@ pub(crate) fn give_back<'m>(
     list: Word<'m>,
 ) -> Result<(), Error> {
     unlist(section, layout, list, number);
-    if number & SMALL == 0 {
+    if !is_small(number) {
         return arena::give_back(section, layout, number, 1);
     }
     let (at, bit) = small_mark(class);

@@ -19,7 +19,7 @@ pub(crate) struct Sparse {
 }
 
 /// The slab for blocks of `class` with the fewest in use, except for those that were `passed`; `None` if the others
-/// have no room for them.
+/// have no room for them. A small slab is no choice while others use its extent, which would stay in use.
 pub(crate) fn sparsest(
     view: &View<'_>,
     layout: &Layout,
@@ -37,7 +37,9 @@ pub(crate) fn sparsest(
         next = entry.load(NEXT);
     }
     looked.sort_unstable();
-    let is_meant = |(_, number): &(u32, u32)| !passed.contains(number);
+    let is_meant = |(_, number): &(u32, u32)| {
+        slab::frees_extent(view, layout, *number) && !passed.contains(number)
+    };
     let (live, number) = looked.remove(looked.iter().position(is_meant)?);
     let room_of =
         |(live, number): &(u32, u32)| slab::capacity(*number, class).saturating_sub(*live);

@@ -67,6 +67,30 @@ fn what_small_tuples_have_left_is_had_by_others_b1() {
 }
 
 #[test]
+fn an_extent_is_emptied_into_a_small_slab_and_not_the_other_way_round_b1() {
+    let (thinned, small) = (engine(8 << 20), engine(8 << 20));
+    // Another shape, with which the numbers share an extent.
+    for engine in [&thinned, &small] {
+        engine.put(&[Field::Null]).unwrap();
+    }
+    (0..21).for_each(|key| small.put(&[Field::Int(key)]).unwrap());
+    // The first 31 are in the shared extent, the next 512 in one of their own.
+    (0..31 + 512).for_each(|key| thinned.put(&[Field::Int(key)]).unwrap());
+    let pattern = [any(Kind::Int)];
+    let template = [TemplateRef::new(&pattern)];
+    for (order, count) in [(Order::Fifo, 30), (Order::Lifo, 492)] {
+        for _ in 0..count {
+            let taken = thinned.try_take(&template, order, |_| Ok::<_, Error>(()));
+            assert_eq!(taken.unwrap(), Some(()));
+        }
+    }
+    let extents = |engine: &Engine| fill_with(engine, 60_000);
+    assert_eq!(extents(&thinned), extents(&small));
+    assert_eq!(thinned.count(&template).unwrap(), 21);
+    thinned.check().unwrap();
+}
+
+#[test]
 fn what_somebody_holds_and_what_has_a_lease_stays_where_it_is_b1() {
     let engine = engine(8 << 20);
     let jobs = fill(&engine);

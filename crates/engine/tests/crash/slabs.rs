@@ -1,9 +1,11 @@
 //! The few kilobytes of a shape with few tuples are taken and given back at any instruction, or not (C1, B1). So is the
 //! extent that shapes share, when the first comes and when the last goes.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::shared::{BYTES, Found, INT, contents, int, kill_once_and_twice, space, take};
+use tupelo_crashtest::with_tiny_file_system;
 use tupelo_engine::Engine;
 use tupelo_tuple::Field;
 
@@ -151,4 +153,25 @@ fn a_full_space_uses_what_is_left_of_a_shared_extent() {
             while take(&engine, &[BYTES]).is_some() {}
         },
     );
+}
+
+#[test]
+fn where_the_system_has_no_more_memory_what_is_left_of_a_shared_extent_is_used_b1() {
+    with_tiny_file_system(Path::new("/dev/shm"), 4 << 20, || {
+        let engine = space(64 << 20);
+        put(&engine, 8, 0);
+        let large = vec![7; 60_000];
+        while engine.put(&[Field::Bytes(&large)]).is_ok() {}
+        let is_put = |value: &i64| {
+            let fields = [*value, 0, 0, 0, 0, 0, 0, 0].map(Field::Int);
+            engine.put(&fields).is_ok()
+        };
+        let more = (1..1_000).take_while(is_put).count();
+        assert_eq!(1 + more, 16 * usize::try_from(EIGHTS).unwrap());
+        // A whole extent is better, if there is one again.
+        while take(&engine, &[BYTES]).is_some() {}
+        let owned = engine.check().unwrap().extents_owned;
+        put(&engine, 8, 1_000);
+        assert_eq!(engine.check().unwrap().extents_owned, owned + 1);
+    });
 }
