@@ -6,7 +6,7 @@ use tupelo_tuple::Template;
 use crate::base::error::Error;
 use crate::base::want::Want;
 use crate::store::{Store, partition, registry};
-use crate::time::bounded_lock;
+use crate::time::bounded_lock::OneWait;
 use crate::waiters::{self, LINKED, OWNER, SCOPE, STATE, WANT, nodes, stored};
 
 /// A caller that waits for a tuple, to take or to read it.
@@ -22,7 +22,7 @@ pub struct Blocked {
 pub(crate) fn blocked(store: &Store) -> Result<Vec<Blocked>, Error> {
     let view = store.memory.view();
     let participants = store.memory.participants();
-    let mut all = Vec::new();
+    let (mut all, mut one_wait) = (Vec::new(), OneWait::default());
     for number in 1..=nodes::used(&view) {
         let node = waiters::node(&view, number);
         if node.load(STATE) != LINKED {
@@ -31,7 +31,7 @@ pub(crate) fn blocked(store: &Store) -> Result<Vec<Blocked>, Error> {
         // Only who holds the lock that the wait node is linked under may look into it.
         let scope = node.load(SCOPE);
         // Who was stopped inside is not waited for for long: looking must end.
-        let Some(section) = bounded_lock::enter_in_time(store, scope)? else { continue };
+        let Some(section) = one_wait.enter(store, scope)? else { continue };
         all.extend(blocked_at(store, section.view(), (number, scope), &participants));
         section.finish()?;
     }

@@ -12,7 +12,7 @@ use crate::operations::scan::{STEP_RECORDS, resume};
 use crate::store::partition::{self, FIRST, LAST, Partition};
 use crate::store::record::{self, IMAGE, NEXT};
 use crate::store::{Store, count, registry};
-use crate::time::bounded_lock;
+use crate::time::bounded_lock::OneWait;
 use crate::time::list::{self, List};
 
 /// Bytes of a name that are told; the names of two tuples that differ later only are one.
@@ -63,9 +63,9 @@ pub(crate) fn names(store: &Store, tuples_max: u64) -> Result<Vec<ShapeNames>, E
 
 /// As [`crate::Engine::names_of_all`] says.
 pub(crate) fn of_all(store: &Store, tuples_max: u64) -> Result<Vec<ShapeNames>, Error> {
-    let mut all = Vec::new();
+    let (mut all, mut one_wait) = (Vec::new(), OneWait::default());
     for shape in 0..registry::count(&store.memory.view()) {
-        all.extend(names_of(store, shape, tuples_max)?);
+        all.extend(names_of(store, shape, tuples_max, &mut one_wait)?);
     }
     require_whole(store, &store.memory.view()).map(|()| all)
 }
@@ -76,7 +76,12 @@ fn has_names(is_of_entries: bool, kinds: &[Kind]) -> bool {
 }
 
 /// The names of shape `number`: none if its tuples have none.
-fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeNames>, Error> {
+fn names_of(
+    store: &Store,
+    number: u32,
+    tuples_max: u64,
+    one_wait: &mut OneWait,
+) -> Result<Option<ShapeNames>, Error> {
     let view = store.memory.view();
     let Some(kinds) = registry::kinds_of(store, &view, number) else { return Ok(None) };
     let has_names = has_names(kinds.class().is_some(), kinds.as_slice());
@@ -87,7 +92,7 @@ fn names_of(store: &Store, number: u32, tuples_max: u64) -> Result<Option<ShapeN
     let scope = partition::scope_of(number);
     while !is_over && counting.looks < tuples_max {
         // Whoever was stopped inside of a shape is not waited for for long: its tuples are counted only.
-        let Some(section) = bounded_lock::enter_in_time(store, scope)? else { break };
+        let Some(section) = one_wait.enter(store, scope)? else { break };
         let (view, partition) = (section.view(), Partition::of_shape(section.view(), number));
         if last.is_none() {
             ends = ends_of(view, partition);
@@ -207,9 +212,14 @@ fn text_beginning<'b>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{Order, testing};
+    use std::sync::{Arc, Barrier};
+    use std::{fs, thread};
+
+    use tupelo_shm::Section;
     use tupelo_tuple::{Field, PatternRef, TemplateRef};
+
+    use super::*;
+    use crate::{Order, Want, testing};
 
     type Told<'n> = (String, Vec<(&'n str, Option<&'n str>, u64)>, u64);
 
@@ -300,5 +310,53 @@ mod tests {
         let names = engine.names(10).unwrap();
         let lengths = names[0].names.iter().map(|one| one.name.chars().count());
         assert_eq!(lengths.collect::<Vec<_>>(), [32, 32]);
+    }
+
+    /// How often this thread has slept so far.
+    fn sleeps() -> u64 {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count.unwrap().trim().parse().unwrap()
+    }
+
+    #[test]
+    fn one_who_stays_inside_of_many_shapes_is_waited_for_once() {
+        let engine = Arc::new(testing::engine(8 << 20));
+        let shapes: [&[Field<'_>]; 3] =
+            [&[Field::Str("job")], &[Field::Int(1)], &[Field::Str("job"), Field::Int(1)]];
+        let template = [PatternRef::Actual(Field::Str("none"))];
+        let template = [TemplateRef::new(&template)];
+        let waiters: Vec<_> =
+            (0..10).map(|_| engine.waiter(&template, Want::Take).unwrap()).collect();
+        for fields in shapes {
+            engine.put(fields).unwrap();
+        }
+        let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
+        let (names, blocked, [first, second, third]) = thread::scope(|threads| {
+            threads.spawn(|| {
+                let mut inside = Section::enter(&engine.memory, partition::scope_of(0)).unwrap();
+                inside.enter_also(partition::scope_of(1)).unwrap();
+                inside.enter_also(partition::scope_of(2)).unwrap();
+                is_inside.wait();
+                is_over.wait();
+                drop(inside);
+            });
+            is_inside.wait();
+            let first = sleeps();
+            let names = engine.names_of_all(1_000);
+            let second = sleeps();
+            let blocked = engine.blocked();
+            let third = sleeps();
+            is_over.wait();
+            (names.unwrap(), blocked.unwrap(), [first, second, third])
+        });
+        assert_eq!(names.iter().map(|shape| shape.others).collect::<Vec<_>>(), [1, 1, 1]);
+        assert_eq!(blocked, []);
+        // A wait is twenty sleeps.
+        assert!(second - first < 40, "{} sleeps for the names", second - first);
+        assert!(third - second < 40, "{} sleeps for those who are blocked", third - second);
+        for waiter in waiters {
+            waiter.give_up().unwrap();
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::journal::drain;
 use crate::recovery::{compact, sweep};
 use crate::store::partition::{self, Partition};
 use crate::store::{Store, arena, blocks, registry, slab};
-use crate::time::bounded_lock;
+use crate::time::bounded_lock::{self, OneWait};
 use crate::waiters::events::publish;
 use crate::waiters::timer_leader;
 
@@ -148,20 +148,15 @@ fn gather_all(store: &Store, gathering: Gathering) -> Result<bool, Error> {
     if gathering == Gathering::Waits || nobody_stays(store)? {
         sweep::settle_all(store)?;
     }
-    // Who is stopped may be in many of them: it is waited for once.
-    let mut has_waited = false;
+    let mut one_wait = OneWait::default();
     let shapes = (0..registry::count(&view)).map(partition::scope_of);
     for scope in shapes.chain([head::NODE_MEMORY_SCOPE]) {
         retry_by(store, gathering, || {
             let entered = match gathering {
                 Gathering::Waits => Some(Section::enter(&store.memory, scope)?),
-                Gathering::PassesOver if has_waited => bounded_lock::enter_if_free(store, scope)?,
-                Gathering::PassesOver => bounded_lock::enter_in_time(store, scope)?,
+                Gathering::PassesOver => one_wait.enter(store, scope)?,
             };
-            let Some(mut section) = entered else {
-                has_waited = true;
-                return Ok(());
-            };
+            let Some(mut section) = entered else { return Ok(()) };
             let partition = Partition::of_scope(section.view(), scope);
             blocks::free_empty(&mut section, &store.layout, partition)?;
             section.commit()?;

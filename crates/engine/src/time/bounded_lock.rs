@@ -56,3 +56,26 @@ pub(crate) fn enter_in_time(store: &Store, scope: u32) -> Result<Option<Section<
     }
     Ok(None)
 }
+
+/// Enters many scopes, one after the other, and waits once in all as [`enter_in_time`] does: one who was stopped may be inside
+/// of several. Whoever stays inside of a later one is passed over at once.
+#[derive(Default)]
+pub(crate) struct OneWait {
+    has_waited: bool,
+}
+
+impl OneWait {
+    /// A section of `scope`, unless somebody stays inside.
+    pub(crate) fn enter<'s>(
+        &mut self,
+        store: &'s Store,
+        scope: u32,
+    ) -> Result<Option<Section<'s>>, Error> {
+        if self.has_waited {
+            return enter_if_free(store, scope);
+        }
+        let entered = enter_in_time(store, scope)?;
+        self.has_waited = entered.is_none();
+        Ok(entered)
+    }
+}
