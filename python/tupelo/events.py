@@ -23,5 +23,6 @@ class Event(NamedTuple, Generic[T_co]):
     seq: int
     """Its number among the events of the subscription, from 1; dropped events count."""
     missed: int
-    """How many events were dropped between the previous one and this one. You were too slow, or
-    making the event raised an error (a class that refuses its values, or does not fit)."""
+    """How many events were dropped between the previous one and this one. You were too slow, or the
+    tuples need more than the `buffer_bytes` of `subscribe`. Or making the event raised an error (a
+    class that refuses its values, or does not fit)."""

@@ -398,9 +398,12 @@ impl From<tupelo_engine::Error> for Error {
                        or a map, which is one field"
                     .into(),
             },
-            Engine::EventTooLarge { .. } => Self::LimitExceeded {
+            Engine::EventTooLarge { enough_bytes, .. } => Self::LimitExceeded {
                 problem: error.to_string(),
-                hint: "subscribe with more buffer_bytes".into(),
+                hint: format!(
+                    "subscribe with buffer_bytes={enough_bytes}, or more: as much for each such event that may wait (tupelo watch --buffer-bytes {enough_bytes})"
+                )
+                .into(),
             },
             Engine::TransactionTooBig { limit } => Self::TransactionTooBig {
                 problem: format!(

@@ -40,8 +40,8 @@ Args:
         gets the tuple any more. Its lease ended or was cancelled, the last attempt at it failed, or
         it was dropped for another. 'return': it is back from a claim or a transaction that failed.
     buffer: how many events may wait, at most 1 048 576.
-    buffer_bytes: bytes of memory of the space for them. By default 256 for each, at least 16 KiB: give
-        more if the tuples are large.
+    buffer_bytes: bytes of memory of the space for them. By default 256 for each, at least 16 KiB. Fewer
+        than `buffer` events wait if their tuples are larger: give the bytes of a tuple and 100 for each.
     resume: a name, by which a later subscriber goes on where this one stopped, also after a restart of
         the machine. For a space that is kept in a file, and for puts. To ask for an event is to be done
         with those before it. After a crash some come again.

@@ -80,6 +80,8 @@ pub enum Error {
         bytes: u64,
         /// The buffer's.
         max_bytes: u64,
+        /// That of a buffer with room for the event.
+        enough_bytes: u64,
     },
     /// The tuple of the lease is not there any more (rule L2).
     LeaseExpired,
@@ -189,7 +191,7 @@ pub enum Need {
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
     },
-    /// Memory for few blocks of one size. A small slab is enough ([`crate::store::slab`]).
+    /// Memory for blocks of one size, for which a small slab is enough ([`crate::store::slab`]).
     SmallSlab {
         /// The class of the blocks.
         class: u32,
@@ -348,7 +350,7 @@ impl fmt::Display for Error {
             Self::TransactionForked => {
                 f.write_str("the transaction belongs to the process that this one was forked from")
             }
-            Self::EventTooLarge { bytes, max_bytes } => {
+            Self::EventTooLarge { bytes, max_bytes, .. } => {
                 write!(
                     f,
                     "an event of a tuple of {bytes} bytes is missed: the buffer has {max_bytes}"

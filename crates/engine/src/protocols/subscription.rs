@@ -15,7 +15,7 @@ use crate::operations::wait::{self, Waiter};
 use crate::recovery::{node_memory, sweep};
 use crate::store::registry::{self, Kinds};
 use crate::store::{self, Store};
-use crate::waiters::events::ring::{Ring, Waiting, scope_of};
+use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
 use crate::waiters::events::{EventKind, SubscribeTerms};
 use crate::waiters::{EVENT_KINDS, node, timer_leader};
 
@@ -220,8 +220,8 @@ impl Subscription {
             let too_large = ring.take_too_large(&mut section);
             section.finish()?;
             let Some(bytes) = too_large else { return Ok(None) };
-            let max_bytes = ring.bytes() as u64;
-            return Err(Error::EventTooLarge { bytes: u64::from(bytes), max_bytes });
+            let (max_bytes, enough_bytes) = (ring.bytes() as u64, ring::bytes_for(bytes));
+            return Err(Error::EventTooLarge { bytes: bytes.into(), max_bytes, enough_bytes });
         };
         let image = waiting.copy(buffer, section.view());
         let Some(kinds) = registry::kinds_of(engine, section.view(), waiting.shape) else {

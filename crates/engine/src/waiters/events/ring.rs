@@ -58,6 +58,12 @@ const WIDE: u32 = 1 << 31;
 const HEADER_BYTES: usize = GRANULE;
 /// Bytes of its block before the ring.
 const BLOCK_HEADER_BYTES: usize = GRANULE;
+
+/// Bytes of the smallest block with room for an event of a tuple of so many.
+pub(crate) fn bytes_for(image_bytes: u32) -> u64 {
+    let event_bytes = u64::from(EVENT_BYTES) + u64::from(image_bytes).next_multiple_of(8);
+    (BLOCK_HEADER_BYTES + HEADER_BYTES) as u64 + event_bytes
+}
 /// Words that an event changes: where the oldest and the next begin, how many wait, two words each for the next
 /// number and the dropped ones.
 pub(crate) const APPEND_WORDS: usize = 7;
