@@ -5,15 +5,33 @@ import sys
 from pathlib import Path
 
 
-def forget_memory(url):
-    """Remove the memory of a space as the end of the machine does.
+def memories(url):
+    """Return the files of the memory of a space.
 
-    It is that of the file's number, which stands at the end of its name.
+    They have the file's number at the end of their names.
     """
     status = Path(url.removeprefix("file://")).stat()
     name = f"tupelo.*.file-*-{status.st_dev:x}-{status.st_ino:x}.v*"
-    for memory in Path("/dev", "shm").glob(name):
+    return list(Path("/dev", "shm").glob(name))
+
+
+def forget_memory(url):
+    """Remove the memory of a space as the end of the machine does."""
+    for memory in memories(url):
         memory.unlink()
+
+
+def change_build(url):
+    """Turn the memory of a space into one of another version of Tupelo, or back."""
+    [memory] = memories(url)
+    with memory.open("r+b") as file:
+        identity = bytearray(file.read(128))
+        identity[16] ^= 1  # of the hash of the layout
+        checksum = 0xCBF2_9CE4_8422_2325
+        for byte in identity[:12] + identity[16:]:
+            checksum = (checksum ^ byte) * 0x0000_0100_0000_01B3 % (1 << 64)
+        file.seek(0)
+        file.write(identity + checksum.to_bytes(8, sys.byteorder))
 
 
 def program(text, *arguments):

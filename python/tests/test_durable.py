@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from durable import forget_memory, program
+from durable import Locked, change_build, forget_memory, memories, program
 
 import tupelo as ts
 from tupelo import REST, aio
@@ -50,6 +50,40 @@ for number in range(int(sys.argv[2]), 1 << 30):
             t.put("pair", number)
             t.put("riap", number)
 """
+
+
+KILLED = """
+import os, signal, sys
+import tupelo as ts
+
+space = ts.connect(sys.argv[1], sync="none")
+print("open", flush=True)
+sys.stdin.readline()
+space.put("job", 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_only_the_memory_of_another_version_has_is_not_given_up_c4(url):
+    with program(KILLED, url) as killed:
+        assert killed.stdout.readline() == "open\n"
+        with Locked(url):
+            killed.stdin.write("go on\n")
+            killed.stdin.flush()
+            assert killed.wait() == -signal.SIGKILL
+    [memory] = memories(url)
+    change_build(url)
+    with pytest.raises(ts.VersionMismatch, match="bytes of changes are only in its memory") as why:
+        ts.connect(url)
+    assert f"run `tupelo compact {url}`" in why.value.hint
+    assert f"`rm {memory}`" in why.value.hint
+    # With the other version:
+    change_build(url)
+    command = [Path(sys.executable).with_name("tupelo"), "compact", url]
+    subprocess.run(command, check=True, capture_output=True)
+    change_build(url)
+    with ts.connect(url) as space:
+        assert space.count("job", int) == 1
 
 
 def test_what_was_acknowledged_survives_the_death_of_all_programs_and_of_the_memory_c2_c4(url):

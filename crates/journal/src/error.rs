@@ -37,6 +37,15 @@ pub enum Error {
         /// The newest that this build knows.
         known: i64,
     },
+    /// Another build has made the memory of the file, and not all of its changes are in the file.
+    OnlyInOldMemory {
+        /// The file.
+        path: PathBuf,
+        /// The file of the memory.
+        memory: PathBuf,
+        /// How much of its journal is not in the file, in bytes.
+        bytes: u64,
+    },
     /// The space was opened anew while the memory of this process could not be found, or was removed from the file: what is done here
     /// does not count any more.
     TakenOver {
@@ -151,6 +160,12 @@ impl fmt::Display for Error {
             Self::TakenOver { path, found: 0, .. } => {
                 write!(f, "the space was removed from {}", path.display())
             }
+            Self::OnlyInOldMemory { path, memory, bytes } => write!(
+                f,
+                "{} can not be opened yet: {bytes} bytes of changes are only in its memory {}, which another version has made",
+                path.display(),
+                memory.display()
+            ),
             Self::TakenOver { path, own, found } => write!(
                 f,
                 "{} was opened anew elsewhere (generation {found}), and this program has the memory of generation {own}",

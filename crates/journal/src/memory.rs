@@ -74,7 +74,17 @@ pub(crate) fn is_of(engine: &Engine, memory: Memory, header: &Header) -> bool {
     memory.is_named_by(header) && stat.is_some_and(|stat| is_behind(stat.drained))
 }
 
-/// The memory that belongs to a space of the file now; `None` if there is none that can be used.
+/// What there is of a memory of a space.
+pub(crate) enum Found {
+    /// The memory.
+    Engine(Box<Engine>),
+    /// None that can be used.
+    Nothing,
+    /// One that another build has made, which has appended to its journal up to this position.
+    OfAnotherBuild(u64),
+}
+
+/// The memory that belongs to a space of the file now, if there is one that can be used.
 ///
 /// # Errors
 ///
@@ -83,17 +93,37 @@ pub(crate) fn attached(
     path: &Path,
     (space, memory): (&str, Memory),
     directory: &Directory,
-) -> Result<Option<Engine>, Error> {
+) -> Result<Found, Error> {
     let create = CreateOptions { create: false, ..CreateOptions::default() };
     let (name, layout) = (memory.name(), Engine::segment_layout());
     let segment = Segment::create_or_attach(directory, &name, &create, &layout, |_| Ok(()));
     let engine = segment.map_err(Error::from).and_then(|segment| Ok(Engine::new(segment)?));
     let engine = engine.map(|engine| named(engine, path, space));
     match engine {
-        Ok(engine) => Ok(Some(engine)),
-        Err(error) if is_of_no_use(&error) => Ok(None),
+        Ok(engine) => Ok(Found::Engine(Box::new(engine))),
+        Err(Error::Memory(tupelo_shm::Error::VersionMismatch { .. })) => {
+            let end = Engine::journal_end_of(directory, &name)?;
+            Ok(end.map_or(Found::Nothing, Found::OfAnotherBuild))
+        }
+        Err(error) if is_of_no_use(&error) => Ok(Found::Nothing),
         Err(error) => Err(error),
     }
+}
+
+/// Refuses to do without the memory of another build that has appended up to `end`, unless all of that is in the file, which is at
+/// `position`. This build can not read the rest.
+pub(crate) fn require_brought(
+    path: &Path,
+    memory: Memory,
+    (end, position): (u64, u64),
+    directory: &Directory,
+) -> Result<(), Error> {
+    let bytes = end.saturating_sub(position);
+    if bytes == 0 {
+        return Ok(());
+    }
+    let memory = directory.path_of(&memory.name())?;
+    Err(Error::OnlyInOldMemory { path: path.to_owned(), memory, bytes })
 }
 
 /// Begins the next generation of a space, for whoever fills a memory from the file: a process that has the old one can bring nothing to the
@@ -122,7 +152,7 @@ pub(crate) fn named(engine: Engine, path: &Path, space: &str) -> Engine {
     engine.named(if space.is_empty() { url } else { format!("{url}?space={space}") })
 }
 
-/// Whether there is no memory, or one that nobody can use any more: it is damaged or removed, or another build has made it.
+/// Whether there is no memory, or one that nobody can use any more: it is damaged or removed.
 fn is_of_no_use(error: &Error) -> bool {
     use tupelo_shm::Error as Memory;
     let memory = match error {
@@ -130,11 +160,5 @@ fn is_of_no_use(error: &Error) -> bool {
         Error::Engine(tupelo_engine::Error::Memory(error)) => error,
         _ => return false,
     };
-    matches!(
-        memory,
-        Memory::NotFound { .. }
-            | Memory::Corrupted { .. }
-            | Memory::Removed { .. }
-            | Memory::VersionMismatch { .. }
-    )
+    matches!(memory, Memory::NotFound { .. } | Memory::Corrupted { .. } | Memory::Removed { .. })
 }

@@ -18,7 +18,7 @@ use crate::gate;
 use crate::header::Header;
 use crate::journal::Journal;
 use crate::layout;
-use crate::memory::{Memory, attached, is_of, named};
+use crate::memory::{Found, Memory, attached, is_of, named, require_brought};
 use crate::slot::Slot;
 use crate::storage::{FileNumber, Storage};
 use crate::tables::{Row, Tables};
@@ -90,11 +90,11 @@ fn obtain(
         && let Some(header) = storage.header(name)?
     {
         let memory = Memory::of(storage.file(), &header);
-        if let Some(engine) = attached(storage.path(), (name, memory), &options.directory)?
+        if let Found::Engine(engine) = attached(storage.path(), (name, memory), &options.directory)?
             // Once more: somebody may have brought changes to the file since.
             && storage.header(name)?.is_some_and(|header| is_of(&engine, memory, &header))
         {
-            return Ok((engine, memory));
+            return Ok((*engine, memory));
         }
     }
     fill(storage, name, options)
@@ -144,10 +144,19 @@ fn filled(
         && let Some(header) = &found
     {
         let memory = Memory::of(file, header);
-        if let Some(engine) = attached(writing.path(), (name, memory), &options.directory)?
-            && is_of(&engine, memory, header)
-        {
-            return Ok((engine, memory));
+        match attached(writing.path(), (name, memory), &options.directory)? {
+            Found::Engine(engine) if is_of(&engine, memory, header) => {
+                return Ok((*engine, memory));
+            }
+            Found::Engine(_) | Found::Nothing => {}
+            Found::OfAnotherBuild(end) => {
+                require_brought(
+                    writing.path(),
+                    memory,
+                    (end, header.position),
+                    &options.directory,
+                )?;
+            }
         }
     }
     let is_new = found.is_none();

@@ -18,7 +18,7 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::header::Header;
 use crate::journal::{LOOK, STANDSTILL};
-use crate::memory::{Memory, attached, begin_next, is_of};
+use crate::memory::{Found, Memory, attached, begin_next, is_of, require_brought};
 use crate::storage::Storage;
 use crate::turn::{Also, Turn, bring};
 use crate::writing::Writing;
@@ -88,8 +88,12 @@ impl Others {
             let one = known.iter().find(|one| one.memory == memory && !one.engine.is_over());
             let engine = match one {
                 Some(one) => Ok(Some(Arc::clone(&one.engine))),
-                None => attached(storage.path(), (name, memory), &self.directory)
-                    .map(|engine| engine.map(Arc::new)),
+                None => match attached(storage.path(), (name, memory), &self.directory) {
+                    Ok(Found::Engine(engine)) => Ok(Some(Arc::from(engine))),
+                    // No build shares a step with the memory of another one.
+                    Ok(Found::Nothing | Found::OfAnotherBuild(_)) => Ok(None),
+                    Err(error) => Err(error),
+                },
             };
             match engine {
                 Ok(None) => {}
@@ -329,7 +333,7 @@ fn write(
 }
 
 /// Brings to the file what the memory of a space has not brought there yet, with all steps that it shares. Returns that memory, if there
-/// is one that this build can read.
+/// is one that this build can read. One that it can not read has to have brought all.
 ///
 /// # Errors
 ///
@@ -338,10 +342,17 @@ pub(crate) fn settle(
     storage: &mut Storage,
     (name, header): (&str, &Header),
     directory: &Directory,
-) -> Result<Option<Engine>, Error> {
+) -> Result<Option<Box<Engine>>, Error> {
     let memory = Memory::of(storage.file(), header);
-    let Some(engine) = attached(storage.path(), (name, memory), directory)? else {
-        return Ok(None);
+    let engine = match attached(storage.path(), (name, memory), directory)? {
+        Found::Engine(engine) => engine,
+        Found::Nothing => return Ok(None),
+        Found::OfAnotherBuild(end) => {
+            // Read after the end: a program of that build may bring more to the file at any time.
+            let position = storage.header(name)?.map_or(0, |header| header.position);
+            require_brought(storage.path(), memory, (end, position), directory)?;
+            return Ok(None);
+        }
     };
     let others = Others::new(directory.clone());
     let until = Instant::now() + STANDSTILL;

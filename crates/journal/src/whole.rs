@@ -9,13 +9,13 @@ use crate::gate;
 use crate::storage::Storage;
 use crate::together::settle;
 
-/// Writes what is in a file at a moment of this call into another one, which must not exist: all its spaces, with what their memory has
-/// not brought there yet, or only the space of this name. Others go on meanwhile.
+/// Writes what is in a file at a moment of this call into another one, which must not exist. Before that, the memory of all spaces brings
+/// its changes to the file. The copy has all spaces, or only the one of this name. Others go on meanwhile.
 ///
 /// # Errors
 ///
-/// [`Error::NotFound`] if there is no such file or no such space in it; what the engine and SQLite say, and what the system says about
-/// the other file, which may be there in part then.
+/// [`Error::NotFound`] if there is no such file or no such space in it. What the engine and SQLite say, and what the system says about
+/// the other file: that may be there in part then.
 pub fn copy(
     path: &Path,
     only: Option<&str>,

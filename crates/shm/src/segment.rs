@@ -156,6 +156,18 @@ impl Directory {
         adoption::adopt(&self.open(&path)?, &path, layout)
     }
 
+    /// Reads what segment `name` has at `offset`, whatever layout it is of, without attaching to it. What is
+    /// beyond its end stays as it is in `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::BadName`]; what the system says.
+    pub fn read_at(&self, name: &str, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        let path = self.path_of(name)?;
+        let file = self.open(&path)?;
+        read_at(&file, offset, bytes).map_err(|errno| Error::system("read", Some(path), errno))
+    }
+
     /// What to list for a file; `None` if it is no segment of this user, or vanished meanwhile.
     fn entry(&self, entry: &fs::DirEntry) -> Option<SegmentEntry> {
         let name = names::space_of(entry.file_name().to_str()?, self.user)?.to_owned();
@@ -498,15 +510,21 @@ fn whole_pages(bytes: usize) -> usize {
 
 /// Reads the beginning of a file, zeros where it is too short. Returns the size of the file, in bytes.
 pub(crate) fn read_start(file: &File, start: &mut [u8]) -> Result<u64, Errno> {
+    read_at(file, 0, start)?;
+    Ok(rustix::fs::fstat(file)?.st_size.cast_unsigned())
+}
+
+/// Reads what a file has at `offset`. What is beyond its end stays as it is.
+fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> Result<(), Errno> {
     let mut read_bytes = 0;
-    while read_bytes < start.len() {
-        let rest = &mut start[read_bytes..];
-        match retry_on_intr(|| rustix::io::pread(file, &mut *rest, read_bytes as u64))? {
+    while read_bytes < bytes.len() {
+        let rest = &mut bytes[read_bytes..];
+        match retry_on_intr(|| rustix::io::pread(file, &mut *rest, offset + read_bytes as u64))? {
             0 => break,
-            bytes => read_bytes += bytes,
+            more => read_bytes += more,
         }
     }
-    Ok(rustix::fs::fstat(file)?.st_size.cast_unsigned())
+    Ok(())
 }
 
 #[cfg(test)]

@@ -99,10 +99,31 @@ pub(crate) fn refused(trouble: Trouble, url: &str) -> Error {
                 path.display()
             )),
         },
-        Trouble::Newer { .. } => Error::VersionMismatch { problem },
+        Trouble::Newer { .. } => Error::VersionMismatch { problem, hint: None },
+        Trouble::OnlyInOldMemory { path, memory, .. } => Error::VersionMismatch {
+            problem,
+            hint: Some(format!(
+                "stop the programs of that version, and run `tupelo compact file://{}` with it. To go on without these changes: `rm {}`",
+                path.display(),
+                memory.display()
+            )),
+        },
         Trouble::Engine(error) => error.into(),
         Trouble::Memory(error) => error.into(),
         _ => Error::Storage { problem },
+    }
+}
+
+/// Whether the memory of the space is not that of its file any more.
+fn is_of_removed(trouble: &Trouble) -> bool {
+    use tupelo_engine::Error as Failure;
+    use tupelo_shm::Error::Removed;
+    match trouble {
+        Trouble::TakenOver { .. } | Trouble::Replaced { .. } | Trouble::Memory(Removed { .. }) => {
+            true
+        }
+        Trouble::Engine(Failure::Memory(error)) => matches!(**error, Removed { .. }),
+        _ => false,
     }
 }
 
@@ -145,14 +166,9 @@ impl Space {
 
     /// What a call that has had its effect says if its changes did not come to the disk.
     fn explained(&self, settled: Result<(), Trouble>) -> Result<(), Error> {
-        use tupelo_engine::Error as Failure;
-        use tupelo_shm::Error::Removed;
         settled.map_err(|trouble| match trouble {
             // What is not on disk is gone.
-            trouble @ (Trouble::TakenOver { .. }
-            | Trouble::Replaced { .. }
-            | Trouble::Memory(Removed { .. })
-            | Trouble::Engine(Failure::Memory(Removed { .. }))) => refused(trouble, self.url()),
+            trouble if is_of_removed(&trouble) => refused(trouble, self.url()),
             trouble => Error::DurabilityUnknown { problem: trouble.to_string() },
         })
     }

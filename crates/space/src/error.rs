@@ -142,6 +142,8 @@ pub enum Error {
     VersionMismatch {
         /// Both layouts.
         problem: String,
+        /// What to do about it; `None` if that is to use one version.
+        hint: Option<String>,
     },
     /// A value that no field can hold.
     NotEncodable {
@@ -258,7 +260,7 @@ impl Error {
             | Self::SpaceRemoved { problem }
             | Self::LimitExceeded { problem, .. }
             | Self::TransactionTooBig { problem }
-            | Self::VersionMismatch { problem }
+            | Self::VersionMismatch { problem, .. }
             | Self::NotEncodable { problem }
             | Self::Template { problem }
             | Self::Misuse { problem, .. }
@@ -280,14 +282,7 @@ impl Error {
                 "are the takers running? take some tuples, wait for room with a timeout, or create the space with larger limits (size, tuples_max)".into()
             }
             Self::SpaceNotFound { url } => {
-                let known = if url.starts_with("mem://") {
-                    "a mem:// space is one of this process alone"
-                } else if url.starts_with("file://") {
-                    "look at the path; `tupelo ls FILE` lists the spaces in a file"
-                } else {
-                    "`tupelo ls` lists the spaces that are there"
-                };
-                format!("{known}; connect creates one unless create is false")
+                format!("{}; connect creates one unless create is false", where_to_look(url))
             }
             Self::OutOfTime => "a condition is asked of one tuple after the other: fix what can be fixed in the template, so that fewer are left, or wait longer".into(),
             Self::SpaceClosed { .. } => "connect again".into(),
@@ -319,12 +314,13 @@ impl Error {
             Self::Stalled { pid: 0 } => "`tupelo doctor` names the processes that are stopped".into(),
             Self::Stalled { pid } => format!("let it go on with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"),
             Self::TransactionTooBig { .. } => "do it in smaller steps, or with a limit".into(),
-            Self::VersionMismatch { .. } => {
+            Self::VersionMismatch { hint: None, .. } => {
                 "use the same version everywhere, or another name for the new version's space".into()
             }
             Self::Misuse { hint, .. } | Self::ConnectionLost { hint, .. } => return hint.clone(),
             Self::Unsupported { hint, .. }
             | Self::AccessDenied { hint: Some(hint), .. }
+            | Self::VersionMismatch { hint: Some(hint), .. }
             | Self::SpaceCorrupted { hint: Some(hint), .. } => hint.clone(),
             Self::AccessDenied { hint: None, .. } => {
                 "run as the owner of the file, have it removed, or give your space another name".into()
@@ -338,6 +334,15 @@ impl Error {
             | Self::System { .. }
             | Self::Interrupted { .. } => return None,
         })
+    }
+}
+
+/// Where to look for a space that was not found.
+fn where_to_look(url: &str) -> &'static str {
+    match url.split_once("://") {
+        Some(("mem", _)) => "a mem:// space is one of this process alone",
+        Some(("file", _)) => "look at the path; `tupelo ls FILE` lists the spaces in a file",
+        _ => "`tupelo ls` lists the spaces that are there",
     }
 }
 
@@ -457,7 +462,7 @@ impl From<tupelo_shm::Error> for Error {
             Memory::AccessDenied { .. } => Self::AccessDenied { problem, hint: None },
             Memory::Corrupted { .. } => Self::SpaceCorrupted { problem, hint: None },
             Memory::Removed { .. } => Self::SpaceRemoved { problem },
-            Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
+            Memory::VersionMismatch { .. } => Self::VersionMismatch { problem, hint: None },
             Memory::Stalled { pid } => Self::Stalled { pid },
             Memory::LimitExceeded { what, .. } => {
                 Self::LimitExceeded { problem, hint: way_out(what).into() }

@@ -52,7 +52,7 @@ pub fn examine_file(url: &str, save_to: Option<&Path>) -> Result<Examination, Er
     found.map_err(|trouble| refused(trouble, url))
 }
 
-/// Copies the file at the URL of a `file://` space into a new one, with all its spaces as they are at a moment of this call, or only the
+/// Copies the file at the URL of a `file://` space into a new one. The copy has what is in all spaces at a moment of this call, or only the
 /// space that the URL names. Others go on meanwhile.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use tupelo_shm::Directory;
 use tupelo_tuple::{TupleRef, TupleView};
 
 use crate::Engine;
@@ -41,6 +42,19 @@ impl Engine {
         journal_bytes: u64,
     ) -> Result<(), tupelo_shm::Error> {
         Self::initialise_with(mapping, limits, ring_bytes(journal_bytes))
+    }
+
+    /// Up to which position segment `name` has appended to its journal, also if another build has made it. `None` if it has
+    /// no journal that makes sense.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn journal_end_of(
+        directory: &Directory,
+        name: &str,
+    ) -> Result<Option<u64>, tupelo_shm::Error> {
+        words::end_of(directory, name)
     }
 
     /// Whether the space tells a journal of its changes.

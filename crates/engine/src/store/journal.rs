@@ -8,11 +8,14 @@
 //! | 24 | the id of the next tuple (two words) |
 //! | 32 | how often bytes were released, modulo 2^32: who waits for that sleeps on it |
 //! | 40 | in how many batches they were released (two words), by who has the right to drain |
+//!
+//! Whatever layout a build has, the first three are in this place: a later build asks what a segment of an earlier one has not
+//! brought to its file ([`end_of`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use tupelo_shm::{Span, View};
+use tupelo_shm::{Directory, Span, View};
 
 use crate::base::error::Error;
 use crate::base::layout::head;
@@ -36,6 +39,12 @@ pub(crate) const BATCHES: usize = 40;
 pub(crate) const JOURNAL_BYTES_MIN: u64 = 1 << 20;
 /// Largest ring.
 pub(crate) const JOURNAL_BYTES_MAX: u64 = 1 << 30;
+
+/// Where the line is, in bytes from the beginning of a segment.
+const PLACE: u64 = (17 << 20) + 768;
+const _: () = assert!(PLACE == head::JOURNAL as u64, "earlier builds have it there");
+/// Bytes of what is in the same place for all builds.
+const FROZEN_BYTES: usize = 24;
 
 /// Makes room in a ring that is full, for so many bytes.
 pub(crate) type Drainer = Box<dyn Fn(u64) -> Result<(), Error> + Send + Sync>;
@@ -64,6 +73,17 @@ impl Journal {
 #[inline]
 pub(crate) fn line<'m>(view: &View<'m>) -> Line<'m> {
     view.span(head::JOURNAL)
+}
+
+/// As [`crate::Engine::journal_end_of`] says.
+pub(crate) fn end_of(directory: &Directory, name: &str) -> Result<Option<u64>, tupelo_shm::Error> {
+    let mut bytes = [0; FROZEN_BYTES];
+    directory.read_at(name, PLACE, &mut bytes)?;
+    let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+    let (end, begin, ring_bytes) = (word(END), word(BEGIN), word(BYTES));
+    let is_ring = (JOURNAL_BYTES_MIN..=JOURNAL_BYTES_MAX).contains(&ring_bytes)
+        && end.checked_sub(begin).is_some_and(|waiting| waiting <= ring_bytes);
+    Ok(is_ring.then_some(end))
 }
 
 /// Gives out the id of a tuple. Under the lock of its partition, so that of two tuples there the later has the larger one.

@@ -1,10 +1,12 @@
 //! Files of older layouts.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::mem;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
-use tupelo_journal::Journal;
+use tupelo_journal::{Error, Journal};
 use tupelo_tuple::encoding::encode_template_refs;
 use tupelo_tuple::{fields, template};
 
@@ -135,4 +137,80 @@ fn a_file_of_layout_3_gets_more_spaces_c4() {
     place.forget_memory();
     let there = ["", "other"].map(|name| contents(place.open_space(name).engine()));
     assert_eq!(there, [vec![r#"("job", 1)"#], vec![r#"("job", 2)"#]]);
+}
+
+/// The file of the memory, of which there is one.
+fn memory_file(place: &Place) -> PathBuf {
+    let files: Vec<_> = fs::read_dir(place.directory.join("memory")).unwrap().collect();
+    assert_eq!(files.len(), 1);
+    files.into_iter().next().unwrap().unwrap().path()
+}
+
+/// Turns the memory into one of another build, or back.
+fn change_build(memory: &Path) {
+    const STATE: usize = 12;
+    const HASH: usize = 16;
+    const CHECKSUM: usize = 128;
+    let file = OpenOptions::new().read(true).write(true).open(memory).unwrap();
+    let mut identity = [0; CHECKSUM];
+    file.read_exact_at(&mut identity, 0).unwrap();
+    identity[HASH] ^= 1;
+    let counted = identity[..STATE].iter().chain(&identity[STATE + 4..]);
+    let checksum = counted.fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    file.write_all_at(&identity[HASH..=HASH], HASH as u64).unwrap();
+    file.write_all_at(&checksum.to_ne_bytes(), CHECKSUM as u64).unwrap();
+}
+
+/// Leaves a change in memory alone, as a program does that is killed.
+fn leave_in_memory(place: &Place, number: i64) {
+    let journal = place.open();
+    journal.engine().put(&fields!["job", number]).unwrap();
+    // Its end would bring the change to the file.
+    mem::forget(journal);
+}
+
+#[test]
+fn what_only_the_memory_of_another_build_has_is_not_given_up_c4() {
+    let place = Place::new();
+    leave_in_memory(&place, 1);
+    let memory = memory_file(&place);
+    change_build(&memory);
+    let refused = Journal::open(&place.file(), "", &place.options()).unwrap_err();
+    assert!(
+        matches!(&refused, Error::OnlyInOldMemory { memory: named, bytes: 1.., .. } if *named == memory),
+        "{refused:?}"
+    );
+    // The other build brings it to the file, by any command that opens that.
+    change_build(&memory);
+    place.open().compact().unwrap();
+    change_build(&memory);
+    assert_eq!(contents(place.open().engine()), [r#"("job", 1)"#]);
+    assert!(!memory.exists(), "the file has a new memory");
+}
+
+#[test]
+fn a_file_of_an_older_layout_is_not_upgraded_before_it_has_all_of_its_memory_c4() {
+    let place = Place::new();
+    leave_in_memory(&place, 1);
+    make_layout_1(&place.file());
+    let memory = memory_file(&place);
+    change_build(&memory);
+    let refused = Journal::open(&place.file(), "", &place.options()).unwrap_err();
+    assert!(matches!(refused, Error::OnlyInOldMemory { .. }), "{refused:?}");
+    assert_eq!((layout(&place.file()), copies(&place).len()), (1, 0));
+    // Who does without these changes removes the memory.
+    fs::remove_file(&memory).unwrap();
+    assert_eq!(contents(place.open().engine()), [""; 0]);
+}
+
+#[test]
+fn a_fresh_space_does_without_the_memory_of_another_build() {
+    let place = Place::new();
+    leave_in_memory(&place, 1);
+    change_build(&memory_file(&place));
+    let fresh = tupelo_journal::OpenOptions { fresh: true, ..place.options() };
+    let journal = Journal::open(&place.file(), "", &fresh).unwrap();
+    assert_eq!(contents(journal.engine()), [""; 0]);
 }
