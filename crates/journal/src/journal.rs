@@ -7,6 +7,7 @@
 //! waiting calls. If the process is killed, the next one goes on after the last record in the file.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,6 +44,43 @@ pub struct Journal {
     slot: Arc<Slot>,
     /// The other spaces of the file, for steps that are shared with them.
     others: Others,
+    /// Handles of the process that are open.
+    uses: AtomicUsize,
+}
+
+/// The use of a journal by a handle, until that is closed or dropped. When the last use ends, the process closes its
+/// descriptors of the file, though the handle may be referred to for long.
+#[derive(Debug)]
+pub struct JournalUse {
+    journal: Arc<Journal>,
+    is_over: AtomicBool,
+}
+
+impl JournalUse {
+    /// Ends it. What nobody has waited for comes to the file first, as far as that is possible.
+    pub fn end(&self) {
+        if self.end_once() && self.journal.is_unused() {
+            self.journal.bring_rest();
+            self.journal.close_if_unused();
+        }
+    }
+
+    /// Whether it was not over yet.
+    fn end_once(&self) -> bool {
+        let ends = !self.is_over.swap(true, Ordering::Relaxed);
+        if ends {
+            self.journal.uses.fetch_sub(1, Ordering::AcqRel);
+        }
+        ends
+    }
+}
+
+impl Drop for JournalUse {
+    fn drop(&mut self) {
+        if self.end_once() {
+            self.journal.close_if_unused();
+        }
+    }
 }
 
 impl std::fmt::Debug for Journal {
@@ -66,13 +104,40 @@ impl Journal {
             let drain =
                 move |_bytes| journal.upgrade().map_or(Ok(()), |journal| journal.make_room());
             engine.set_drainer(drain);
-            Self { engine: Arc::new(engine), name: name.to_owned(), memory, slot, others }
+            let (engine, uses) = (Arc::new(engine), AtomicUsize::new(0));
+            Self { engine, name: name.to_owned(), memory, slot, others, uses }
         })
     }
 
     /// The memory of the space.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// Notes that a handle uses it.
+    pub fn begin_use(self: &Arc<Self>) -> JournalUse {
+        self.uses.fetch_add(1, Ordering::AcqRel);
+        JournalUse { journal: Arc::clone(self), is_over: AtomicBool::new(false) }
+    }
+
+    fn is_unused(&self) -> bool {
+        self.uses.load(Ordering::Acquire) == 0
+    }
+
+    /// Brings to the file what nobody has waited for.
+    fn bring_rest(&self) {
+        // Not for ever: who has the right to write to it may be stopped.
+        let mut looks_left = 50;
+        while looks_left > 0 && !self.is_flushed() {
+            looks_left = if self.make_room().is_ok() { looks_left - 1 } else { 0 };
+        }
+    }
+
+    /// Closes the connection to the file, if no handle is open. A call that runs still in another thread opens it anew.
+    fn close_if_unused(&self) {
+        if self.is_unused() {
+            self.slot.close(&gate::enter());
+        }
     }
 
     /// The file.
@@ -206,6 +271,7 @@ impl Journal {
             self.slot.end_flusher();
             // Somebody may have appended a record in between, and relied on this thread.
             if self.is_flushed() || !self.slot.begin_flusher() {
+                self.close_if_unused();
                 return;
             }
         }
@@ -365,11 +431,7 @@ impl Drop for Journal {
     /// What nobody waited for is on disk when the last handle of the process is gone. If it can not be, it stays in the segment, and
     /// comes to the file when somebody opens that again.
     fn drop(&mut self) {
-        // Not for ever: who has the right to write to it may be stopped.
-        let mut looks_left = 50;
-        while looks_left > 0 && !self.is_flushed() {
-            looks_left = if self.make_room().is_ok() { looks_left - 1 } else { 0 };
-        }
+        self.bring_rest();
         self.slot.close(&gate::enter());
     }
 }

@@ -37,7 +37,7 @@ mod writing;
 
 pub use error::Error;
 pub use examine::{Examination, FileEntry, SpaceOfFile, examine, files_in, save, spaces_in};
-pub use journal::Journal;
+pub use journal::{Journal, JournalUse};
 pub use memory::is_of_file;
 pub use open::{OpenOptions, flush_all};
 pub use removal::{remove, remove_space};

@@ -51,7 +51,7 @@ impl Slot {
         }
     }
 
-    /// Closes the connection for good.
+    /// Closes the connection. Whoever needs one later opens it anew.
     pub(crate) fn close(&self, _inside: &Inside) {
         drop(self.locked().take());
     }

@@ -92,6 +92,14 @@ impl Deaths {
         }
         has_ended(watched)
     }
+
+    /// Closes the descriptors. The next question opens them anew.
+    pub(crate) fn close_descriptors(&self) {
+        // Not waited for, as in `any`. Whoever is at it needs them.
+        if let Ok(mut watch) = self.watch.try_lock() {
+            watch.watched.clear();
+        }
+    }
 }
 
 /// A descriptor of the process that has this number now.

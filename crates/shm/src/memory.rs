@@ -201,6 +201,11 @@ impl Memory {
         !self.mapping.is_shared() && self.fork_generation != fork_generation
     }
 
+    /// Closes the descriptors that are kept for later operations. An operation that needs them opens them anew.
+    pub fn close_descriptors(&self) {
+        self.deaths.close_descriptors();
+    }
+
     /// The other processes, as this one watches them.
     pub(crate) fn deaths(&self) -> &Deaths {
         &self.deaths

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::SystemTime;
 
 use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
-use tupelo_journal::Journal;
+use tupelo_journal::{Journal, JournalUse};
 use tupelo_protocol::Remote;
 use tupelo_shm::fork_local::{ForkLocal, Slot};
 use tupelo_shm::{Directory, HowRemoved, Orphan, Segment};
@@ -111,6 +111,8 @@ pub(crate) struct Inner {
     pub(crate) backend: Backend,
     /// What brings the changes to a file, if the space is kept in one.
     pub(crate) journal: Option<Arc<Journal>>,
+    /// Ends when the handle is closed.
+    journal_use: Option<JournalUse>,
     pub(crate) url: String,
     place: Place,
     closed: AtomicBool,
@@ -198,9 +200,11 @@ impl Space {
                 Backend::Remote(crate::remote::connect(server, (name, url), &options)?)
             }
         };
+        let journal_use = journal.as_ref().map(Journal::begin_use);
         let inner = Inner {
             backend,
             journal,
+            journal_use,
             url: url.into(),
             place,
             closed: AtomicBool::new(false),
@@ -304,6 +308,10 @@ impl Space {
         self.inner.opened.end();
         if let Backend::Local(engine) = &self.inner.backend {
             let _ = engine.rouse();
+            engine.close_descriptors();
+        }
+        if let Some(journal_use) = &self.inner.journal_use {
+            journal_use.end();
         }
     }
 

@@ -74,6 +74,12 @@ impl Engine {
         holders_gone::give_up(self, handle)
     }
 
+    /// Closes the descriptors that are kept for later calls, when a handle is closed that others may refer to for long. A call
+    /// that needs them opens them anew.
+    pub fn close_descriptors(&self) {
+        self.memory.close_descriptors();
+    }
+
     /// Stores a tuple that is there from one moment to another. When this returns, it will be, whatever becomes of
     /// the caller.
     ///
