@@ -90,7 +90,7 @@ def test_every_program_of_a_page_is_run_by_a_test_below():
         "README.md": 2,
         "docs/how-to/add-a-backend.md": 2,  # beside the suite: bench/tests/test_page.py
         "docs/how-to/claim.md": 1,
-        "docs/how-to/durable.md": 3,
+        "docs/how-to/durable.md": 4,
         "docs/how-to/server.md": 1,
         "docs/how-to/workers.md": 2,
         "docs/tutorials/worker-pool.md": len(PROGRAMS),
