@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tupelo::{
     ConnectOptions, Durability, Error, Notifier, ShapeNames, Space, Stat, Subscription, Waiter,
+    shell_word,
 };
 use tupelo_protocol::{Fault, Opened};
 
@@ -201,7 +202,8 @@ impl Spaces {
         Err(Error::AccessDenied {
             problem: format!("the server keeps {name} in a file, and it {what}"),
             hint: Some(format!(
-                "take what is in it; or on the server's machine, while no server has it: tupelo rm {url}"
+                "take what is in it; or on the server's machine, while no server has it: tupelo rm {}",
+                shell_word(url)
             )),
         })
     }

@@ -23,8 +23,8 @@ use crate::url::{Address, Place};
 pub struct ConnectOptions {
     /// Create the space if there is none. Default: true.
     pub create: bool,
-    /// Begin with an empty space, even if one exists. Processes that use the old one get [`Error::SpaceRemoved`]. Not without
-    /// `create`.
+    /// Begin with an empty space, even if one exists. Processes that use the old one get [`Error::SpaceRemoved`]. Of a file it empties
+    /// the space that the URL names; the other spaces of the file stay. Not without `create`.
     /// Default: false.
     pub fresh: bool,
     /// The most memory that a new space may use for tuples, in bytes. Default: 256 MiB.
@@ -243,10 +243,14 @@ impl Space {
         } else {
             return Ok(());
         };
+        let removed = match self.place() {
+            Place::File { space, .. } if space.is_empty() => "the file with all its spaces",
+            _ => "the space",
+        };
         Err(Error::Misuse {
             problem: format!("{what} of {} is {had}, and {wanted} is asked for", self.url()),
             hint: Some(format!(
-                "a space keeps what it was created with: leave {what} out, or remove the space with `tupelo rm URL`, \
+                "a space keeps what it was created with: leave {what} out, or remove {removed} with `tupelo rm URL`, \
                  or take another name"
             )),
         })
@@ -433,7 +437,7 @@ pub(crate) fn named(error: tupelo_shm::Error, url: &str) -> Error {
 }
 
 /// Removes a space. Processes that use it get [`Error::SpaceRemoved`], in a blocked call within 100 ms. A later connection finds a
-/// new one.
+/// new one. A `file://` URL without `?space=` removes the file with all its spaces.
 ///
 /// # Errors
 ///

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tupelo_engine::JournalStat;
+use tupelo_engine::{Error as Failure, JournalStat};
 use tupelo_journal::{Error as Trouble, Journal, OpenOptions};
-use tupelo_shm::Directory;
 use tupelo_shm::surroundings::outside;
+use tupelo_shm::{Directory, Error as Memory};
 
 use crate::connect::{ConnectOptions, Space, create_options};
 use crate::error::Error;
+use crate::url::{Place, file_url, shell_word};
 
 /// When a call returns that changes a space which is kept in a file. What is in memory only survives that the program is killed,
 /// what is on disk survives also that the machine ends.
@@ -89,14 +90,14 @@ pub(crate) fn refused(trouble: Trouble, url: &str) -> Error {
             problem,
             hint: Some(format!(
                 "let your user own the file and write to it and its directory, as `ls -l {}` shows",
-                path.display()
+                shell_word(&path.display().to_string())
             )),
         },
         Trouble::Corrupted { path, .. } => Error::SpaceCorrupted {
             problem,
             hint: Some(format!(
-                "if it was a space: `tupelo doctor file://{} --save NEW_FILE` saves what can be read of it",
-                path.display()
+                "if it has spaces: `tupelo doctor {} --save NEW_FILE` saves what can be read of all of them",
+                shell_word(&file_url(&path, ""))
             )),
         },
         Trouble::Newer { .. } => Error::VersionMismatch { problem, hint: None },
@@ -213,8 +214,9 @@ impl Space {
         self.inner.journal.as_ref().map(|journal| journal.stat())
     }
 
-    /// Writes what is in the space at one moment, and on disk, into another file, which must not exist. Others go on meanwhile. The
-    /// other file is a space of its own, with the same tuples, leases and attempts.
+    /// Writes what is in the space at a moment of this call into another file, which must not exist. Others go on meanwhile. The other
+    /// file has spaces of its own, with the same names, tuples, leases and attempts: this one, or of the space without a name also all
+    /// others of the file.
     ///
     /// # Errors
     ///
@@ -227,7 +229,7 @@ impl Space {
                 problem: format!("{} is kept in no file that could be copied", self.url()),
                 hint: format!(
                     "its tuples as lines of JSON: `tupelo dump {} > FILE`, and `tupelo load URL < FILE`",
-                    self.url()
+                    shell_word(self.url())
                 ),
             });
         };
@@ -259,11 +261,23 @@ impl Space {
             (Some(one), Some(other)) if !one.is_beside(other) => {}
             _ => return Ok(()),
         }
-        let (url, other) = (self.url(), other.url());
         Err(Error::Unsupported {
-            problem: format!("{url} and {other} are two files, and no step is on disk in both at one moment"),
-            hint: "keep what changes together in one file, as its spaces file:///srv/shop.tupelo?space=orders and file:///srv/shop.tupelo?space=jobs; or copy_to the other space, and take it here after that"
-                .into(),
+            problem: format!(
+                "{} and {} are in two files, and no step is on disk in both at one moment",
+                self.url(),
+                other.url()
+            ),
+            hint: format!(
+                "keep what changes together in one file, {}; or copy_to the other space, and take it here after that",
+                self.beside(other)
+            ),
         })
+    }
+
+    /// What two spaces in the file of this one may be called, with what stands before them in a sentence.
+    fn beside(&self, other: &Self) -> String {
+        let Place::File { path, space, .. } = self.place() else { return "as its spaces".into() };
+        let name = if other.name() == space { "NAME" } else { other.name() };
+        format!("as its spaces {} and {}", file_url(path, space), file_url(path, name))
     }
 }

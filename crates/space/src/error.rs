@@ -300,7 +300,7 @@ impl Error {
             }
             Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
             Self::SpaceCorrupted { hint: None, .. } => {
-                "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew".into()
+                "nothing of a shm:// space can be had any more: remove it with `tupelo rm URL`, and begin anew. Connect to a file:// space again: its memory is made anew from the file".into()
             }
             Self::Storage { .. } => {
                 "free space on the disk, or look at what the system said, and try again; what was acknowledged is in the file".into()
@@ -368,6 +368,9 @@ fn way_out(what: &str) -> &'static str {
         }
         "spaces in one transaction" | "spaces in one commit" => {
             "use fewer spaces in one transaction, or tell them apart by a field of the tuples"
+        }
+        "spaces in one file" => {
+            "remove one, as in `tupelo rm 'file:///srv/shop.tupelo?space=old'`, or use another file"
         }
         "blocked callers in one space" => {
             "`tupelo top` shows how many wait for which shape: end some, or use another space"

@@ -10,7 +10,7 @@ use crate::durable::refused;
 use crate::error::Error;
 use crate::url::{Address, Place};
 
-/// The spaces that are kept in the files of a directory, by name. None is opened.
+/// The files of spaces in a directory, by name. No space is opened.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn spaces_in(file: &Path) -> Result<Vec<SpaceOfFile>, Error> {
 /// [`Error::AccessDenied`].
 pub fn examine_file(url: &str, save_to: Option<&Path>) -> Result<Examination, Error> {
     let (path, space) = place_of(url)?;
-    let only = (!space.is_empty()).then_some(space.as_str());
+    let only = space.as_deref();
     let found = outside(|| match save_to {
         Some(to) => tupelo_journal::save(&path, only, to),
         None => tupelo_journal::examine(&path, only),
@@ -52,8 +52,8 @@ pub fn examine_file(url: &str, save_to: Option<&Path>) -> Result<Examination, Er
     found.map_err(|trouble| refused(trouble, url))
 }
 
-/// Copies the file at the URL of a `file://` space into a new one. The copy has what is in all spaces at a moment of this call, or only the
-/// space that the URL names. Others go on meanwhile.
+/// Copies the file at the URL of a `file://` space into a new one: all its spaces, or only the one that the URL names. They are as at a
+/// moment of this call, and others go on meanwhile.
 ///
 /// # Errors
 ///
@@ -61,9 +61,7 @@ pub fn examine_file(url: &str, save_to: Option<&Path>) -> Result<Examination, Er
 pub fn copy_file(url: &str, to: &Path) -> Result<(), Error> {
     let (path, space) = place_of(url)?;
     let directory = Directory::default();
-    let copied = outside(|| {
-        tupelo_journal::copy(&path, (!space.is_empty()).then_some(&space), to, &directory)
-    });
+    let copied = outside(|| tupelo_journal::copy(&path, space.as_deref(), to, &directory));
     copied.map_err(|trouble| refused(trouble, url))
 }
 
@@ -79,13 +77,23 @@ pub fn compact_file(url: &str) -> Result<(u64, u64), Error> {
     compacted.map_err(|trouble| refused(trouble, url))
 }
 
-/// The path of a file, and the name of the space in it that the URL means; empty for none.
-fn place_of(url: &str) -> Result<(PathBuf, String), Error> {
-    match Address::parse(url)?.place {
-        Place::File { path, space, .. } => Ok((path, space)),
-        _ => Err(Error::Misuse {
-            problem: format!("{url} is kept in no file"),
-            hint: Some("name a space of a file, as in file:///srv/jobs.tupelo".into()),
-        }),
-    }
+/// The path of the file in a `file://` URL, and the name of the space behind `?space=`, if there is one. `None` for a URL of another
+/// kind.
+///
+/// # Errors
+///
+/// [`Error::Misuse`] for a text that is no URL.
+pub fn file_of(url: &str) -> Result<Option<(PathBuf, Option<String>)>, Error> {
+    Ok(match Address::parse(url)?.place {
+        Place::File { path, space, .. } => Some((path, (!space.is_empty()).then_some(space))),
+        _ => None,
+    })
+}
+
+/// As [`file_of`]; refuses a URL of another kind.
+fn place_of(url: &str) -> Result<(PathBuf, Option<String>), Error> {
+    file_of(url)?.ok_or_else(|| Error::Misuse {
+        problem: format!("{url} is kept in no file"),
+        hint: Some("name a space of a file, as in file:///srv/jobs.tupelo".into()),
+    })
 }

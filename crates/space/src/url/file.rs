@@ -13,11 +13,11 @@ const EXTENSION: &str = ".tupelo";
 
 /// Understands the path behind `file://`, and the options behind the question mark.
 pub(super) fn parse(url: &str, path: &str, options: Option<&str>) -> Result<Address, Error> {
-    let (mut size_bytes, mut sync, mut space) = (None, None, "");
+    let (mut size_bytes, mut sync, mut space): (_, _, Option<&str>) = (None, None, None);
     for option in options.unwrap_or_default().split('&').filter(|option| !option.is_empty()) {
         let refused = || {
             let problem = format!("{url:?} has the option {option:?}");
-            let hint = "the options are which space of the file, the size of a new one, and when calls return, as in ?space=jobs&size=512M&sync=none";
+            let hint = "the options are space (which space of the file), size (of a new one) and sync (when calls return), as in ?space=jobs&size=512M&sync=none";
             misuse(problem, hint)
         };
         match option.split_once('=').ok_or_else(refused)? {
@@ -29,7 +29,10 @@ pub(super) fn parse(url: &str, path: &str, options: Option<&str>) -> Result<Addr
                     return Err(misuse(problem, hint));
                 }
                 check_name(url, value, &format!("file://{path}?space=jobs"))?;
-                space = value;
+                if let Some(other) = space.replace(value).filter(|other| *other != value) {
+                    let problem = format!("{url:?} names two spaces, {other} and {value}");
+                    return Err(misuse(problem, &format!("write one, as in ?space={other}")));
+                }
             }
             ("sync", value) => sync = Some(Durability::named(value).ok_or_else(refused)?),
             _ => return Err(refused()),
@@ -51,9 +54,16 @@ pub(super) fn parse(url: &str, path: &str, options: Option<&str>) -> Result<Addr
         return Err(misuse(problem, &format!("a path has at most {PATH_BYTES_MAX} bytes")));
     }
     let stem = name.strip_suffix(EXTENSION).filter(|name| !name.is_empty()).unwrap_or(name);
-    let name = if space.is_empty() { stem } else { space }.into();
-    let place = Place::File { path: PathBuf::from(path), space: space.into(), name };
+    let name = space.unwrap_or(stem).into();
+    let space = space.unwrap_or_default().into();
+    let place = Place::File { path: PathBuf::from(path), space, name };
     Ok(Address { place, size_bytes, sync })
+}
+
+/// The URL of the space of this name in a file; of the one that needs no name if it is empty.
+pub fn file_url(path: &Path, space: &str) -> String {
+    let url = format!("file://{}", path.display());
+    if space.is_empty() { url } else { format!("{url}?space={space}") }
 }
 
 /// A path that would mean another file in each directory, or for each user, with the one that it means here.
@@ -110,6 +120,11 @@ mod tests {
             ("file:///", "names no file"),
             ("file:///srv/", "names no file"),
             ("file:///srv/jobs.tupelo?sync=soon", "?space=jobs&size=512M&sync=none"),
+            (
+                "file:///srv/jobs.tupelo?space=a&space=b",
+                "names two spaces, a and b\n  write one, as in ?space=a",
+            ),
+            ("file:///srv/jobs.tupelo?name=a", "the options are space (which space of the file), "),
             ("file:///srv/jobs.tupelo?space=", "as in ?space=jobs"),
             ("file:///srv/jobs.tupelo?space=a/b", "file:///srv/jobs.tupelo?space=jobs"),
         ] {

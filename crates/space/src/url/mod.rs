@@ -3,12 +3,15 @@
 mod file;
 pub(crate) mod server;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use tupelo_client::Server;
 
 use crate::durable::Durability;
 use crate::error::Error;
+
+pub use file::file_url;
 
 /// Longest name of a space, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = tupelo_shm::NAME_BYTES_MAX;
@@ -71,6 +74,16 @@ fn check_name(url: &str, name: &str, example: &str) -> Result<(), Error> {
             format!("a name is up to {NAME_BYTES_MAX} bytes without a slash, as in {example}");
         misuse(format!("{url:?}: {error}"), &hint)
     })
+}
+
+/// A word of a command line, to be shown to whoever types it: in quotes if it has letters that a shell reads, as the question mark of a
+/// URL.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:=@%+,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''")).into()
 }
 
 fn misuse(problem: String, hint: &str) -> Error {
@@ -157,7 +170,7 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Place};
+    use super::{Address, Place, shell_word};
 
     fn parsed(url: &str) -> (Place, Option<u64>) {
         let address = Address::parse(url).unwrap();
@@ -171,6 +184,19 @@ mod tests {
         let jobs = Place::SharedMemory("jobs".into());
         assert_eq!(parsed("shm://jobs?size=4G"), (jobs.clone(), Some(4 << 30)));
         assert_eq!(parsed("shm://jobs?size=4096"), (jobs, Some(4096)));
+    }
+
+    #[test]
+    fn a_word_that_a_shell_would_change_stands_in_quotes() {
+        for (word, shown) in [
+            ("file:///srv/shop.tupelo", "file:///srv/shop.tupelo"),
+            ("file:///srv/shop.tupelo?space=old", "'file:///srv/shop.tupelo?space=old'"),
+            ("/srv/my jobs.tupelo", "'/srv/my jobs.tupelo'"),
+            ("/srv/o'neil", r"'/srv/o'\''neil'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), shown);
+        }
     }
 
     #[test]

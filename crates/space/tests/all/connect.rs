@@ -39,6 +39,44 @@ fn a_space_holds_a_tuple_at_least_b1() {
     }
 }
 
+/// The way out that an error names.
+fn way_out<T>(result: Result<T, Error>) -> String {
+    result.err().and_then(|error| error.hint()).unwrap_or_default()
+}
+
+#[test]
+fn a_space_of_another_size_is_removed_by_a_call_that_may_remove_its_whole_file() {
+    let file = Temporary::new("file", Limits::default());
+    let plain = file.space.url();
+    let orders = format!("{plain}?space=orders");
+    Space::connect(&orders, &ConnectOptions::default()).unwrap();
+    let other_size = |url: &str| Space::connect(url, &ConnectOptions::default()).map(drop);
+    let whole = way_out(other_size(&format!("{plain}?size=16M")));
+    assert!(whole.contains("remove the file with all its spaces with `tupelo rm URL`"), "{whole}");
+    let one = way_out(other_size(&format!("{orders}&size=16M")));
+    assert!(one.contains("remove the space with `tupelo rm URL`"), "{one}");
+}
+
+#[test]
+fn too_many_spaces_in_a_file_are_told_with_the_call_that_removes_one_b2() {
+    let refused = tupelo_engine::Error::LimitExceeded { what: "spaces in one file", limit: 1_024 };
+    let hint = way_out::<()>(Err(refused.into()));
+    assert!(hint.contains("`tupelo rm 'file:///srv/shop.tupelo?space=old'`"), "{hint}");
+}
+
+#[test]
+fn spaces_of_two_files_are_told_what_they_may_be_called_in_one_o7() {
+    let (one, other) =
+        (Temporary::new("file", Limits::default()), Temporary::new("file", Limits::default()));
+    let url = format!("{}?space=orders", one.space.url());
+    let orders = Space::connect(&url, &ConnectOptions::default()).unwrap();
+    let refused = orders.move_to(&other.space, &[template!["job"]]);
+    assert!(refused.as_ref().is_err_and(|error| error.message().contains("are in two files")));
+    let told = format!("its spaces {url} and {}?space={};", one.space.url(), other.space.name());
+    let hint = way_out(refused);
+    assert!(hint.contains(&told), "{hint}");
+}
+
 #[test]
 fn all_who_open_a_space_at_once_have_the_same() {
     for engine in ENGINES {
