@@ -319,14 +319,14 @@ def test_claims_and_dead_letters_are_kept_k5_c4(url):
 def test_two_files_do_not_change_in_one_step_o7_x1(url, new_url):
     with ts.connect(url) as space, ts.connect(new_url("file")) as other:
         space.put("job", 1)
-        with pytest.raises(ts.Unsupported, match="are two files"):
+        with pytest.raises(ts.Unsupported, match="are in two files"):
             space.move_to(other, "job", int)
-        with pytest.raises(ts.Unsupported, match="are two files"), space.transaction(other):
+        with pytest.raises(ts.Unsupported, match="are in two files"), space.transaction(other):
             pass
         assert space.copy_to(other, "job", int) == 1
         with ts.connect(new_url("shm")) as memory:
             # Also when the first space is none of the two.
-            refused = pytest.raises(ts.Unsupported, match="are two files")
+            refused = pytest.raises(ts.Unsupported, match="are in two files")
             with refused, memory.transaction(space, other):
                 pass
             assert other.move_to(memory, "job", int) == 1
@@ -390,5 +390,6 @@ def test_a_shell_uses_it(url, tmp_path):
     assert tupelo("take", url, "job", ":int").stdout == '("job", 8)\n'
     assert tupelo("take", f"file://{copy}", "job", ":int").stdout == '("job", 8)\n'
     ts.remove(f"file://{copy}")
-    assert tupelo("rm", url, "--yes").stdout == f"space removed: {url}, with 0 tuples\n"
+    removed = f"file removed: {url.removeprefix('file://')}, with 1 space and 0 tuples\n"
+    assert tupelo("rm", url, "--yes").stdout == removed
     assert tupelo("take", url, "job", ":int", "--try").returncode != 0

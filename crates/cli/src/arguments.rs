@@ -289,7 +289,7 @@ Examples:
   tupelo ls                        every space, its size and when it last changed
   tupelo ls shm://jobs             the shapes in it, with counts
   tupelo ls shm://jobs --json      the same for programs
-  tupelo ls /srv                   the spaces that are kept in files of a directory
+  tupelo ls /srv                   the files of spaces in a directory
   tupelo ls /srv/shop.tupelo       the spaces in this file
   tupelo ls tcp://hub:7667         the spaces of this server",
     help_template = HELP
@@ -375,6 +375,7 @@ pub(crate) struct Requeue {
 Examples:
   tupelo rm shm://jobs                     the whole space
   tupelo rm shm://old shm://older          several
+  tupelo rm file:///srv/jobs.tupelo        the file, with all its spaces
   tupelo rm shm://jobs job :int _ --yes    the jobs in it, without asking
   tupelo rm --idle 1h                      the spaces in which nothing has happened for so long",
     after_help = WORDS,

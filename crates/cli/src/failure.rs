@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use tupelo::Error;
+use tupelo::{Error, shell_word};
 
 /// The exit code of wrong usage: nothing was done.
 pub(crate) const USAGE: i32 = 2;
@@ -105,11 +105,19 @@ fn list_of_spaces(url: &str) -> String {
     };
     let path = Path::new(file.split('?').next().unwrap_or(file));
     match path.parent() {
-        Some(directory) if !path.exists() => {
-            format!("`tupelo ls {}` lists the spaces in files there", directory.display())
-        }
-        _ => format!("`tupelo ls {}` lists the spaces in the file", path.display()),
+        Some(directory) if !path.exists() => list_of_files(directory),
+        _ => format!("`tupelo ls {}` lists the spaces in the file", shown(path)),
     }
+}
+
+/// The command that lists the files of spaces in a directory.
+pub(crate) fn list_of_files(directory: &Path) -> String {
+    format!("`tupelo ls {}` lists the files of spaces there", shown(directory))
+}
+
+/// A path as a word of a command line.
+fn shown(path: &Path) -> String {
+    shell_word(&path.display().to_string()).into_owned()
 }
 
 impl From<Error> for Failure {

@@ -73,6 +73,12 @@ fn is_meant_as_space(word: &str) -> bool {
         || is_known && (rest.starts_with(":/") || rest.starts_with("//"))
 }
 
+/// Whether a word is the path of a file: it is no URL, and no mistyped one.
+pub(crate) fn is_meant_as_path(word: &str) -> bool {
+    let is_path = word.contains('/') || word.ends_with(".tupelo");
+    is_path && !is_space(word) && !is_meant_as_space(word)
+}
+
 fn no_space(word: &str) -> Failure {
     let scheme = word.split(|letter: char| !letter.is_ascii_alphanumeric()).next();
     let meant = tupelo::nearest(&scheme.unwrap_or_default().to_lowercase(), tupelo::SCHEMES);

@@ -9,7 +9,7 @@ use super::{HELP, word};
     about = "Copy the file of a space while programs use it.",
     before_help = "\
 Examples:
-  tupelo backup file:///srv/jobs.tupelo /backup/jobs.tupelo    a space of its own, as it is at one moment
+  tupelo backup file:///srv/jobs.tupelo /backup/jobs.tupelo    all its spaces, as they are at one moment
   tupelo dump shm://jobs > jobs.jsonl                          a space of any kind, as lines of JSON",
     help_template = HELP
 )]

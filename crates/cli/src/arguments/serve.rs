@@ -66,7 +66,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     pub(crate) engine: Option<Engine>,
     /// Create this space at the start, kept in a file if one is named; may be given several times
-    #[arg(long = "space", value_name = "NAME[=file:///PATH]", value_parser = space)]
+    #[arg(long = "space", value_name = "NAME[=file:///PATH[?space=NAME]]", value_parser = space)]
     pub(crate) spaces: Vec<ServedSpace>,
     /// Clients cannot create spaces
     #[arg(long)]

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::connect_existing;
+use super::whole_file::whole_file;
 use crate::arguments::Compact;
 use crate::failure::Failure;
 use crate::format;
@@ -15,7 +16,10 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let url = words::space(options.space, url)?;
-    let (before, after) = connect_existing(&url)?.compact()?;
+    let (before, after) = match whole_file(&url)? {
+        Some(_) => tupelo::compact_file(&url)?,
+        None => connect_existing(&url)?.compact()?,
+    };
     if output.json {
         return output.object(&json!({ "url": url, "bytes_before": before, "bytes": after }));
     }

@@ -4,12 +4,12 @@ use std::path::{Path, absolute};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tupelo::{ServerSpace, SpaceOfFile};
+use tupelo::{ServerSpace, SpaceOfFile, file_url, shell_word};
 
 use super::connect_existing;
 use super::look::Look;
 use crate::arguments::Ls;
-use crate::failure::Failure;
+use crate::failure::{Failure, list_of_files};
 use crate::format;
 use crate::output::Output;
 use crate::words;
@@ -22,6 +22,7 @@ pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Resu
         Some(word) if !words::is_space(&word) && Path::new(&word).is_file() => {
             of_file(Path::new(&word), output)
         }
+        Some(word) if words::is_meant_as_path(&word) => Err(no_file(&word)),
         Some(url) => match tupelo::spaces_of(&url)? {
             Some(spaces) => of_server(&url, &spaces, output),
             None => contents(&url, output),
@@ -30,28 +31,36 @@ pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Resu
     }
 }
 
-/// The spaces that are kept in the files of a directory.
+/// A path at which there is nothing.
+fn no_file(word: &str) -> Failure {
+    let path = absolute(word).unwrap_or_else(|_| word.into());
+    let directory = path.parent().filter(|directory| directory.is_dir());
+    let way_out = directory.map_or_else(|| "Look at the path.".to_owned(), list_of_files);
+    Failure::Usage(format!("there is no file {}\n  {way_out}", path.display()))
+}
+
+/// The files of spaces in a directory.
 fn files(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     let directory = absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let files = tupelo::files_in(&directory)?;
     if files.is_empty() && !output.json {
-        let directory = directory.display();
+        let url = file_url(&directory.join("jobs.tupelo"), "");
         return output.line(format!(
-            "no spaces here; `tupelo put file://{directory}/jobs.tupelo hello world` makes one"
+            "no files of spaces here; `tupelo put {} hello world` makes one",
+            shell_word(&url)
         ));
     }
-    let url = |path: &Path| format!("file://{}", path.display());
-    let entries = files.iter().map(|file| (url(&file.path), file.bytes, file.modified));
-    listed("FILE", entries.collect(), output)
+    let shown = |path: &Path| {
+        if output.json { file_url(path, "") } else { path.display().to_string() }
+    };
+    let entries = files.iter().map(|file| (shown(&file.path), file.bytes, file.modified));
+    listed(["FILE", "BYTES", "CHANGED"], entries.collect(), output)
 }
 
 /// The spaces of a file.
 fn of_file(file: &Path, output: &mut Output) -> Result<(), Failure> {
     let file = absolute(file).unwrap_or_else(|_| file.to_owned());
-    let url = |name: &str| {
-        let url = format!("file://{}", file.display());
-        if name.is_empty() { url } else { format!("{url}?space={name}") }
-    };
+    let url = |name: &str| file_url(&file, name);
     let spaces = tupelo::spaces_in(&file)?;
     if output.json {
         return spaces.iter().try_for_each(|space| {
@@ -73,12 +82,12 @@ fn spaces(output: &mut Output) -> Result<(), Failure> {
     }
     let url = |name: &str| format!("shm://{name}");
     let entries = spaces.iter().map(|space| (url(&space.name), space.bytes, space.modified));
-    listed("MEMORY", entries.collect(), output)
+    listed(["SPACE", "MEMORY", "CHANGED"], entries.collect(), output)
 }
 
-/// A line for each space: its URL, its bytes of the kind that the head says, and when it changed.
+/// A line for each space or file: what it is called, its bytes, and when it changed.
 fn listed(
-    bytes_head: &'static str,
+    heads: [&'static str; 3],
     entries: Vec<(String, u64, SystemTime)>,
     output: &mut Output,
 ) -> Result<(), Failure> {
@@ -99,9 +108,7 @@ fn listed(
         vec![url, format::bytes(bytes), format!("{} ago", format::seconds(age))]
     };
     let rows: Vec<Vec<String>> = entries.into_iter().map(row).collect();
-    format::table(&["SPACE", bytes_head, "CHANGED"], &rows)
-        .iter()
-        .try_for_each(|line| output.line(line))
+    format::table(&heads, &rows).iter().try_for_each(|line| output.line(line))
 }
 
 /// The spaces of a server.

@@ -25,6 +25,7 @@ pub(crate) mod take;
 pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod watch;
+mod whole_file;
 
 use tupelo::{ConnectOptions, ProcessStat, Space, Stat};
 

@@ -1,10 +1,12 @@
 //! `tupelo rm`: removes spaces, or the matches in one space.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tupelo::{Error, Space, SpaceEntry, TupleView};
 
+use super::whole_file::{self, whole_file};
 use super::{connect_existing, pids, require_shared};
 use crate::arguments::Rm;
 use crate::failure::{Failure, MISSING, USAGE};
@@ -113,6 +115,9 @@ fn is_in_use(url: &str) -> bool {
 
 fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
     let url = require_shared(url)?;
+    if let Some(path) = whole_file(url)? {
+        return remove_file(&path, url, yes, output);
+    }
     // A damaged space, or one of another version, cannot be looked into but has to be removable.
     let looked = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples));
     let tuples = match looked {
@@ -130,6 +135,31 @@ fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure
     // Of a space that could not be looked into it is not known how many there were.
     let with = tuples.map(|tuples| format!(", with {}", format::plural(tuples, "tuple", "tuples")));
     report(tuples, url, &format!("space removed: {url}{}", with.unwrap_or_default()), output)
+}
+
+/// Removes a file with all its spaces.
+fn remove_file(path: &Path, url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
+    let spaces = match tupelo::spaces_in(path) {
+        Err(error @ Error::SpaceNotFound { .. }) => return Err(error.into()),
+        // A damaged file, or one of another version, cannot be looked into but has to be removable.
+        looked => looked.ok(),
+    };
+    let file = path.display();
+    if !yes {
+        let amount = spaces.as_ref().map(|spaces| match whole_file::names(spaces) {
+            names if names.is_empty() => format!(" with its {}", whole_file::amount(spaces)),
+            names => format!(" with its {} ({names})", whole_file::amount(spaces)),
+        });
+        confirm(&format!("remove the file {file}{}?", amount.unwrap_or_default()))?;
+    }
+    tupelo::remove(url)?;
+    if output.json {
+        let (removed, count) = (spaces.as_deref().map(whole_file::tuples), spaces.map(|s| s.len()));
+        return output
+            .object(&serde_json::json!({ "url": url, "removed": removed, "spaces": count }));
+    }
+    let with = spaces.map(|spaces| format!(", with {}", whole_file::amount(&spaces)));
+    output.line(format!("file removed: {file}{}", with.unwrap_or_default()))
 }
 
 fn report_matches(count: u64, url: &str, output: &mut Output) -> Result<(), Failure> {

@@ -107,14 +107,21 @@ fn ls_of_a_directory_lists_the_spaces_in_its_files() {
     let directory = TestDirectory::new("ls-files");
     let word = directory.0.to_str().unwrap();
     let none = run(&["ls", word]);
-    assert!(none.out.starts_with("no spaces here; `tupelo put file:///"), "{none:?}");
+    assert!(none.out.starts_with("no files of spaces here; `tupelo put file:///"), "{none:?}");
     fs::write(directory.0.join("notes.txt"), "no space").unwrap();
     run(&["put", &directory.url("jobs.tupelo"), "job", "7"]);
     run(&["put", &directory.url("other.db"), "job", "7"]);
     let listed = run(&["ls", word, "--json"]).objects();
     let urls: Vec<_> = listed.iter().map(|line| line["url"].as_str().unwrap()).collect();
     assert_eq!(urls, [directory.url("jobs.tupelo"), directory.url("other.db")]);
-    assert!(run(&["ls", word]).out.starts_with("SPACE "));
+    let table = run(&["ls", word]).out;
+    assert!(table.starts_with("FILE ") && table.contains("BYTES  "), "{table}");
+    assert!(table.contains(&format!("\n{word}/jobs.tupelo ")), "{table}");
+    let missing = run(&["ls", &format!("{word}/none.tupelo")]);
+    let told = format!("there is no file {word}/none.tupelo\n  `tupelo ls {word}` lists the files");
+    assert!(missing.code == 2 && missing.err.contains(&told), "{missing:?}");
+    let mistyped = run(&["ls", "shm:/jobs"]);
+    assert!(mistyped.err.contains("is no URL of a space"), "{mistyped:?}");
 }
 
 #[test]
@@ -141,6 +148,90 @@ fn ls_of_a_file_lists_its_spaces_and_commands_take_one_of_them() {
     let gone = run(&["stat", &orders]);
     let list = format!("`tupelo ls {}` lists the spaces in the file", file.display());
     assert!(gone.err.contains("TUP-013") && gone.err.contains(&list), "{gone:?}");
+}
+
+#[test]
+fn commands_take_a_file_that_has_named_spaces_alone() {
+    let directory = TestDirectory::new("named-alone");
+    let (file, copy) = (directory.0.join("shop.tupelo"), directory.0.join("copy.tupelo"));
+    let whole = directory.url("shop.tupelo");
+    for (name, number) in [("orders", "1"), ("orders", "2"), ("parcels", "3")] {
+        run(&["put", &format!("{whole}?space={name}"), "job", number]);
+    }
+    let checked = run(&["doctor", &whole, "--json"]);
+    let of_file = |line: &serde_json::Value| {
+        let text = line["text"].as_str().unwrap();
+        text.contains(&whole).then(|| text.to_owned())
+    };
+    let told: Vec<_> = checked.objects().iter().filter_map(of_file).collect();
+    assert!(told[0].ends_with(" for 3 tuples, and whole"), "{checked:?}");
+    assert!(!checked.out.contains("\"fix\"") && !checked.out.contains("TUP-013"), "{checked:?}");
+    let compacted = run(&["compact", &whole]);
+    assert!(compacted.code == 0 && compacted.out.contains(" now"), "{compacted:?}");
+    let copied = run(&["backup", &whole, copy.to_str().unwrap()]);
+    assert_eq!(copied.out, format!("{whole} is copied to {}\n", copy.display()), "{copied:?}");
+    let parcels = format!("{}?space=parcels", directory.url("copy.tupelo"));
+    assert_eq!(run(&["take", &parcels, "job", ":int"]).out, "(\"job\", 3)\n");
+    // What would open the space without a name is refused.
+    assert_eq!(run(&["stat", &whole]).code, 5);
+    let asked = run(&["rm", &whole]);
+    let with = "with its 2 spaces and 3 tuples (orders, parcels)";
+    assert!(
+        asked.err.contains(&format!("remove the file {} {with}?", file.display())),
+        "{asked:?}"
+    );
+    let removed = run(&["rm", &whole, "--yes"]);
+    let told = format!("file removed: {}, with 2 spaces and 3 tuples\n", file.display());
+    assert_eq!(removed.out, told, "{removed:?}");
+    assert!(!file.exists());
+    let gone = run(&["rm", &whole, "--yes"]);
+    assert!(gone.code == 5 && gone.err.contains("TUP-013"), "{gone:?}");
+}
+
+#[test]
+fn copies_of_a_named_space_say_how_to_open_them() {
+    let directory = TestDirectory::new("named-copies");
+    let whole = directory.url("my shop.tupelo");
+    let orders = format!("{whole}?space=orders");
+    for (url, number) in [(&whole, "1"), (&orders, "2")] {
+        run(&["put", url, "job", number]);
+    }
+    let path = |name: &str| directory.0.join(name).display().to_string();
+    let copied = run(&["backup", &orders, &path("copy.tupelo")]).out;
+    let copy = format!("{}?space=orders", directory.url("copy.tupelo"));
+    assert!(copied.ends_with(&format!("; open it as '{copy}'\n")), "{copied}");
+    assert_eq!(run(&["take", &copy, "job", ":int"]).out, "(\"job\", 2)\n");
+    let saved = run(&["doctor", &orders, "--save", &path("saved.tupelo")]).out;
+    let save = format!("{}?space=orders", directory.url("saved.tupelo"));
+    assert!(saved.contains(&format!("/saved.tupelo: open it as '{save}'\n")), "{saved}");
+    assert_eq!(run(&["take", &save, "job", ":int"]).out, "(\"job\", 2)\n");
+    let saved = run(&["doctor", &whole, "--save", &path("all.tupelo")]).out;
+    assert!(saved.contains("/all.tupelo, with 2 spaces\n"), "{saved}");
+    // What is to be typed next stands in quotes.
+    let which = run(&["backup", &orders]).err;
+    assert!(which.contains(&format!("`tupelo backup '{orders}' /backup/jobs.tupelo`")), "{which}");
+    let missing = run(&["stat", &format!("{whole}?space=none")]).err;
+    assert!(missing.contains(&format!("`tupelo ls '{}'`", path("my shop.tupelo"))), "{missing}");
+}
+
+#[test]
+fn rm_of_a_file_counts_all_that_goes_with_it() {
+    let directory = TestDirectory::new("rm-file");
+    let url = directory.url("shop.tupelo");
+    for (url, number) in [(&url, "1"), (&format!("{url}?space=orders"), "2")] {
+        run(&["put", url, "job", number]);
+    }
+    let asked = run(&["rm", &url]);
+    assert!(
+        asked.code == 2 && asked.err.contains("its 2 spaces and 2 tuples (orders)?"),
+        "{asked:?}"
+    );
+    let removed = &run(&["rm", &url, "--yes", "--json"]).objects()[0];
+    assert_eq!(*removed, serde_json::json!({ "url": url, "removed": 2, "spaces": 2 }));
+    // A damaged one goes without a count.
+    fs::write(directory.0.join("shop.tupelo"), "no file of a space").unwrap();
+    let refused = run(&["rm", &url, "--yes"]);
+    assert!(refused.code == 1 && refused.err.contains("TUP-015"), "{refused:?}");
 }
 
 #[test]
@@ -187,7 +278,9 @@ fn doctor_tells_what_is_wrong_with_a_file_and_saves_what_can_be_read_c5() {
     assert!(told.ends_with(&format!("tupelo doctor {damaged} --save NEW_FILE")), "{told}");
     let saved = directory.0.join("saved.tupelo");
     let words = ["doctor", &damaged, "--save", saved.to_str().unwrap(), "--json"];
-    assert!(finding(&words, "saved").contains("a space of its own"));
+    assert!(
+        finding(&words, "saved").ends_with(&format!(": open it as file://{}", saved.display()))
+    );
     let count = &run(&["stat", &directory.url("saved.tupelo"), "--json"]).objects()[0]["tuples"];
     let count = count.as_u64().unwrap();
     assert!((2_700..3_000).contains(&count), "{count} of 3000 saved: a page has some 150");

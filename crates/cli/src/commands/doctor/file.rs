@@ -1,9 +1,9 @@
 //! Is the file of a space whole, and how fast is its disk?
 
-use std::path::Path;
+use std::path::{Path, absolute};
 use std::time::Duration;
 
-use tupelo::{Error, Examination};
+use tupelo::{Error, Examination, file_url, shell_word};
 
 use super::Finding;
 use crate::failure::Failure;
@@ -30,15 +30,26 @@ pub(super) fn findings(url: &str, save_to: Option<&Path>) -> Result<Vec<Finding>
     };
     let mut findings = vec![file(url, &found, save_to.is_some())];
     if let Some(to) = save_to {
-        let tuples = format::plural(found.tuples, "tuple", "tuples");
-        let (source, new) = (url, to.display());
-        findings.push(Finding::ok(
-            "saved",
-            format!("{tuples} of {source} are in {new}, a space of its own"),
-        ));
+        findings.push(saved(url, &found, to)?);
     }
     findings.extend(found.sync_time.map(|time| disk(url, time)));
     Ok(findings)
+}
+
+/// The line about the new file, with what to open.
+fn saved(url: &str, found: &Examination, to: &Path) -> Result<Finding, Failure> {
+    let new = absolute(to).unwrap_or_else(|_| to.to_owned());
+    let tuples = format::plural(found.tuples, "tuple", "tuples");
+    let text = format!("{tuples} of {url} are in {}", to.display());
+    Ok(Finding::ok(
+        "saved",
+        match &tupelo::spaces_in(&new)?[..] {
+            [one] => format!("{text}: open it as {}", shell_word(&file_url(&new, &one.name))),
+            several => {
+                format!("{text}, with {}", format::plural(several.len() as u64, "space", "spaces"))
+            }
+        },
+    ))
 }
 
 fn file(url: &str, found: &Examination, is_saved: bool) -> Finding {
@@ -53,7 +64,7 @@ fn file(url: &str, found: &Examination, is_saved: bool) -> Finding {
     let way_out = if is_saved {
         "what can be read is saved".to_owned()
     } else {
-        format!("tupelo doctor {url} --save NEW_FILE")
+        format!("tupelo doctor {} --save NEW_FILE", shell_word(url))
     };
     Finding::fix(
         SUBJECT,

@@ -9,9 +9,12 @@ mod removed;
 mod spaces;
 mod unserved;
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::connect_existing;
+use super::whole_file::has_names_only;
 use crate::arguments::Doctor;
 use crate::failure::{Failure, USAGE};
 use crate::format;
@@ -59,17 +62,7 @@ pub(crate) fn run(
     }
     let is_named = url.is_some();
     let spaces = match url {
-        Some(url) => match connect_existing(&url) {
-            // A text that is no name of a space cannot be looked at.
-            Err(failure) if failure.exit_code() == USAGE => return Err(failure),
-            _ => {
-                let mut findings = spaces::findings_of(&url);
-                if file::is_kept(&url) {
-                    findings.extend(file::findings(&url, options.save.as_deref())?);
-                }
-                findings
-            }
-        },
+        Some(url) => of_url(&url, options.save.as_deref())?,
         None => spaces::findings().into_iter().chain(removed::findings()).collect(),
     };
     let machine = machine::findings();
@@ -84,6 +77,24 @@ pub(crate) fn run(
     }
     let sound = !shown.iter().any(|(finding, _)| matches!(finding.level, Level::Fix));
     if sound { Ok(()) } else { Err(Failure::Reported(1)) }
+}
+
+/// The lines about a space, and about its file, of which what can be read is written to `save_to`.
+fn of_url(url: &str, save_to: Option<&Path>) -> Result<Vec<Finding>, Failure> {
+    let mut findings = if has_names_only(url)? {
+        // No space has this URL, and that is as it should be.
+        Vec::new()
+    } else {
+        match connect_existing(url) {
+            // A text that is no name of a space cannot be looked at.
+            Err(failure) if failure.exit_code() == USAGE => return Err(failure),
+            _ => spaces::findings_of(url),
+        }
+    };
+    if file::is_kept(url) {
+        findings.extend(file::findings(url, save_to)?);
+    }
+    Ok(findings)
 }
 
 /// What is well, by subjects: "clock, cores, 3 x space; --all shows it".

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tupelo::{Error, Field, Kind, Order, Pattern, PatternError, Space, Template, Value};
+use tupelo::{
+    Error, Field, Kind, Order, Pattern, PatternError, Space, Template, Value, shell_word,
+};
 
 use super::Finding;
 use crate::failure::Failure;
@@ -24,7 +26,7 @@ pub(super) fn findings(url: &str, space: &Space) -> Result<Vec<Finding>, Failure
             let tasks = tasks_of(Pattern::from(queue.as_str()));
             let tasks = tasks.with_refs(|refs| space.count(refs)).map_err(Error::from)??;
             let wait = format::plural(tasks, "task waits", "tasks wait");
-            let way_out = format!("tupelo worker {queue} -u {url}");
+            let way_out = format!("tupelo worker {queue} -u {}", shell_word(url));
             let text = format!("{url}: {wait} for {queue}, which no worker serves: {way_out}");
             findings.push(Finding::warn("tasks", text));
         }
