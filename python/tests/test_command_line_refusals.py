@@ -102,7 +102,8 @@ def poison(path):
 
 DAMAGED = "TUP-015: the space is damaged: "
 BEGIN_ANEW = (
-    "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew"
+    "nothing of a shm:// space can be had any more: remove it with `tupelo rm URL`, and begin "
+    "anew. Connect to a file:// space again: its memory is made anew from the file"
 )
 OTHER_LAYOUT = (
     "TUP-012: the space has layout 0.0, this build expects layout 1: use the build that created "

@@ -339,7 +339,7 @@ def test_spaces_of_one_file_change_in_one_step_o7_x1(url):
         counts = []
         for name in names:
             with ts.connect(f"{url}?space={name}") as space:
-                counts.append((space.name, space.count(ts.REST)))
+                counts.append((space.name, space.count(REST)))
         return counts
 
     with ts.connect(f"{url}?space=orders") as orders, ts.connect(f"{url}?space=parcels") as parcels:
@@ -352,7 +352,7 @@ def test_spaces_of_one_file_change_in_one_step_o7_x1(url):
     ts.remove(f"{url}?space=orders")
     assert counts() == [("orders", 0), ("parcels", 2)]
     with ts.connect(url) as space:
-        assert space.count(ts.REST) == 0
+        assert space.count(REST) == 0
 
 
 def test_tasks_put_and_wait_for_the_disk(url):

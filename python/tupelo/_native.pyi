@@ -643,7 +643,8 @@ def decode_formal(encoding: bytes) -> Formal[Any]:
 def remove(url: str) -> None:
     r"""Remove the space at `url` with everything in it.
 
-    Programs that are connected keep the old space until they close it; a later connection finds a new, empty space.
+    Programs that are connected get `SpaceRemoved`; a later connection finds a new, empty space. A `file://` URL without
+    `?space=` removes the file with all its spaces.
 
     Args:
         url: the space, as for `connect`.

@@ -72,7 +72,8 @@ def connect(
               `tls://host:7668/name?ca=/path/ca.pem`: a space of a server (`tupelo serve`).
         create: whether to create the space if there is none.
         fresh: begin with an empty space, even if one exists. Programs that use the old one get
-            `SpaceRemoved`.
+            `SpaceRemoved`. `fresh=True` empties the space that the URL names. The other spaces of
+            the file stay.
         adopt: take over a `shm://` space of another PID namespace with its tuples: of a container
             that was started again. By that you say that all processes of that namespace have ended;
             what they had claimed comes back. One that lives after all may damage the space.

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tupelo_engine::{Error as Failure, JournalStat};
+use tupelo_engine::JournalStat;
 use tupelo_journal::{Error as Trouble, Journal, OpenOptions};
+use tupelo_shm::Directory;
 use tupelo_shm::surroundings::outside;
-use tupelo_shm::{Directory, Error as Memory};
 
 use crate::connect::{ConnectOptions, Space, create_options};
 use crate::error::Error;
