@@ -3,10 +3,22 @@
 import signal
 import subprocess
 import sys
+import time
 
 import tupelo as ts
 from tupelo import REST
 from tupelo._native import is_announced
+from tupelo.tasks.crew import Processes
+
+
+def is_there(url):
+    """Return whether there is a space of this name."""
+    try:
+        ts.connect(url, create=False).close()
+    except ts.SpaceNotFound:
+        return False
+    return True
+
 
 FILM = """
 from tupelo.batteries import worker
@@ -43,3 +55,26 @@ def test_workers_and_who_calls_them_go_on_in_the_space_that_has_the_name_now_c4(
         rest, error = service.communicate(timeout=60)
     assert "every process ends its task" in rest
     assert (error, service.returncode) == ("", 0)
+
+
+def test_a_process_that_starts_when_the_space_is_removed_serves_the_next_one_c4(
+    shm, tmp_path, monkeypatch
+):
+    (tmp_path / "late_film.py").write_text(FILM.format(url=shm.url), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    import late_film as film  # noqa: PLC0415
+
+    terms = film.render.address.crew_terms()._replace(reconnects=True)
+    broken = []
+    with ts.connect(shm.url) as before:
+        crew = Processes(before, terms, broken.append)
+        ts.remove(shm.url)
+        crew.add(1)
+        try:
+            # The process makes the next one: nobody else does.
+            while not broken and not is_there(shm.url):
+                time.sleep(0.01)
+            assert broken == []
+            assert film.render.submit(1).result(60) == "sea 1"
+        finally:
+            crew.kill()

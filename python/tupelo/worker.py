@@ -161,7 +161,7 @@ class Service:
             self._space.try_read(protocol.END, self._queue)
         except SpaceRemoved as removed:
             try:
-                self._space = connect(self._url)
+                self._space = connect(self._url, objects=self._space.objects)
                 self._announcement = announce(self._space, self._queue)
             except TupeloError as error:
                 self._say(f"{removed.args[0]}; the next one can not be used yet: {error}")

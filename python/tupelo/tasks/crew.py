@@ -26,9 +26,9 @@ import weakref
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
-from tupelo._native import end_with_parent
-from tupelo.errors import ConnectionLost, SpaceClosed, SpaceFull, SpaceRemoved
-from tupelo.space import connect
+from tupelo._native import Space, end_with_parent
+from tupelo.errors import ConnectionLost, SpaceClosed, SpaceFull, SpaceNotFound, SpaceRemoved
+from tupelo.space import connect, reconnect
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.serving import Server
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
     from typing import Any
 
-    from tupelo._native import Space
 
 __all__ = ["Crew", "Processes", "Terms", "Threads", "processors"]
 
@@ -380,8 +379,10 @@ class _Member(NamedTuple):
     def start(cls, context: Any, space: Space, terms: Terms) -> _Member:
         ours, theirs = context.Pipe(duplex=False)
         with _may_have_children():
+            # A pickled connection is to a space that is there. This one may be removed meanwhile.
+            place = (space.url, space.objects == "pickle") if terms.reconnects else space
             process = context.Process(
-                target=_work, args=(theirs, os.getpid(), space, terms), name="tupelo worker"
+                target=_work, args=(theirs, os.getpid(), place, terms), name="tupelo worker"
             )
         try:
             with theirs, _may_have_children():
@@ -431,7 +432,7 @@ def _may_have_children() -> Iterator[None]:
             config["daemon"] = is_daemon
 
 
-def _work(report: Connection, parent: int, space: Space, terms: Terms) -> None:
+def _work(report: Connection, parent: int, place: Space | tuple[str, bool], terms: Terms) -> None:
     """Run in a worker process: serve until told to end, report what makes that impossible."""
     end_with_parent(parent)
     # Ctrl-C goes to all processes of a terminal; the first one decides what becomes of the others.
@@ -439,27 +440,42 @@ def _work(report: Connection, parent: int, space: Space, terms: Terms) -> None:
     try:
         if terms.only is not None:
             functions.at(terms.only)
-        is_ready = is_over = False
-        while not is_over:
-            server = terms.server(space)
-            _end_after_task_on_sigterm(server)
-            if not is_ready:
-                report.send(READY)
-                is_ready = True
-            try:
-                server.serve()
-                is_over = True
-            except SpaceRemoved:
-                if not terms.reconnects:
-                    raise
-                is_over = server.is_to_end
-                space = connect(space.url)
-        if not server.is_to_end:
+        if _serve(report, place, terms):
             report.send(ENDED)
     except Exception as error:  # noqa: BLE001 - told to the process that started this one
         trace = traceback.format_exc().rstrip()
         report.send(f"worker process {os.getpid()} can not go on: {error}\n{trace}")
         raise SystemExit(1) from None
+
+
+def _serve(report: Connection, place: Space | tuple[str, bool], terms: Terms) -> bool:
+    """Serve, in the next space of the name if need be; return whether a tuple ended it."""
+    is_ready, is_to_end = False, False
+    while not is_to_end:
+        space = _with_name(*place) if isinstance(place, tuple) else place
+        server = None
+        try:
+            server = terms.server(space)
+            _end_after_task_on_sigterm(server)
+            if not is_ready:
+                report.send(READY)
+                is_ready = True
+            server.serve()
+        except SpaceRemoved:
+            if not terms.reconnects:
+                raise
+            is_to_end = server is not None and server.is_to_end
+        else:
+            return not server.is_to_end
+    return False
+
+
+def _with_name(url: str, pickle: bool) -> Space:  # noqa: FBT001 - private
+    """Open the space that has a name, or make one: as the program does that started this one."""
+    try:
+        return reconnect(Space, url, pickle)
+    except SpaceNotFound:
+        return connect(url, objects="pickle" if pickle else "strict")
 
 
 def _end_after_task_on_sigterm(server: Server) -> None:
