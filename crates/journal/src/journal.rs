@@ -35,6 +35,9 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(25);
 /// As that, after the disk has refused.
 const FLUSH_INTERVAL_AFTER_ERROR: Duration = Duration::from_secs(1);
 
+/// How the right to drain is asked for.
+type Right = for<'e> fn(&'e Engine) -> Result<Option<Drain<'e>>, tupelo_engine::Error>;
+
 /// The journal of a space: its memory, and the way to its file. One per process and space.
 pub struct Journal {
     engine: Arc<Engine>,
@@ -211,10 +214,17 @@ impl Journal {
     /// As [`Journal::settle`].
     pub fn settle_up_to(&self, position: u64) -> Result<(), Error> {
         let mut seen = (self.stat().drained, Instant::now());
+        // Whether whoever leads was killed is looked for now and then: that takes longer than the rest of the call.
+        let mut looked = Instant::now();
         while self.stat().drained < position {
             // First, so that this does not sleep while the right to write is free.
             let releases = self.engine.releases();
-            if self.try_lead()?
+            let looks = looked.elapsed() >= LOOK;
+            if looks {
+                looked = Instant::now();
+            }
+            let right = if looks { Engine::try_drain } else { Engine::try_drain_if_free };
+            if self.lead(right, &mut |_| Ok(false))?
                 || self.engine.wait_drained(position, releases, Instant::now() + LOOK)
             {
                 continue;
@@ -304,9 +314,14 @@ impl Journal {
 
     /// As [`Journal::try_lead`], and writes something else with that.
     fn try_lead_and(&self, also: Also<'_>) -> Result<bool, Error> {
+        self.lead(Engine::try_drain, also)
+    }
+
+    /// As [`Journal::try_lead_and`], by this way to the right.
+    fn lead(&self, right: Right, also: Also<'_>) -> Result<bool, Error> {
         let (engine, releases) = {
             let inside = gate::enter();
-            let Some(drain) = self.engine.try_drain()? else { return Ok(false) };
+            let Some(drain) = right(&self.engine)? else { return Ok(false) };
             match self.write(&inside, &drain, also)? {
                 Together::Brought(drained) => {
                     drain.release(drained)?;

@@ -11,13 +11,14 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
+use std::num::NonZeroU32;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
-use rustix::time::Timespec;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,11 @@ pub enum Wake {
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -> Wake {
     // A timeout beyond the range of the clock (292 years) is none.
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    match futex::wait(word, Flags::empty(), expected, timeout.as_ref()) {
+    told(futex::wait(word, Flags::empty(), expected, timeout.as_ref()))
+}
+
+fn told(waited: rustix::io::Result<()>) -> Wake {
+    match waited {
         Err(Errno::TIMEDOUT) => Wake::TimedOut,
         Err(Errno::AGAIN) => Wake::Changed,
         Err(Errno::INTR) => Wake::Interrupted,
@@ -56,6 +61,20 @@ pub fn wake(word: &AtomicU32, count: u32) -> usize {
     let count = count.min(i32::MAX.cast_unsigned());
     // Fails only for a page that vanished, and there nobody can sleep.
     futex::wake(word, Flags::empty(), count).unwrap_or(0)
+}
+
+/// As [`wait`], for one of the sleepers of a word that is told apart by bits: [`wake_of`] wakes it if they have a bit in common.
+pub fn wait_of(word: &AtomicU32, expected: u32, timeout: Duration, bits: NonZeroU32) -> Wake {
+    // This call of the kernel takes a moment, and not a time.
+    let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default();
+    let until = now.checked_add(timeout).and_then(|until| Timespec::try_from(until).ok());
+    told(futex::wait_bitset(word, Flags::empty(), expected, until.as_ref(), bits))
+}
+
+/// As [`wake`], of the sleepers that have one of these bits. All that sleep by [`wait`] have each bit.
+pub fn wake_of(word: &AtomicU32, count: u32, bits: NonZeroU32) -> usize {
+    let count = count.min(i32::MAX.cast_unsigned());
+    futex::wake_bitset(word, Flags::empty(), count, bits).unwrap_or(0)
 }
 
 /// The calling thread's number, as it stands in a robust lock word. A system call (120 ns).

@@ -115,6 +115,11 @@ pub(crate) fn try_acquire<'m>(
     Ok(true)
 }
 
+/// Whether nobody is inside. A thread that has died there may be inside for long: [`try_acquire`] finds that out.
+pub(crate) fn is_free(line: LockLine<'_>) -> bool {
+    line.load(WORD) & TID == 0
+}
+
 /// The id of the thread inside `scope`, dead or alive; 0 if there is none.
 pub(crate) fn holder(view: &View<'_>, scope: u32) -> u32 {
     let line: LockLine<'_> = view.at(scope);
