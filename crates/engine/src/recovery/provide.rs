@@ -88,15 +88,7 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
                 done => done,
             }
         }
-        Need::SmallSlab { class, .. } => {
-            let class = class as usize;
-            let memory = need.of_memory(slab::end(&store.layout, class));
-            match provide_late(store, memory, gathering) {
-                // What was gathered may be of no extent, and enough.
-                Err(Error::SpaceFull(_)) if slab::has_small(&store.memory.view(), class) => Ok(()),
-                done => done,
-            }
-        }
+        Need::SmallSlab { class, .. } => small_slab(store, need, class as usize, gathering),
         Need::Table { scope, mask, keys, .. } => {
             let memory = need.of_memory(store.layout.extents_max);
             match provide_late(store, memory, Gathering::PassesOver) {
@@ -109,6 +101,21 @@ pub(crate) fn provide_late(store: &Store, need: Need, gathering: Gathering) -> R
         Need::Log => sweep::lengthen_log(store, gathering),
         Need::JournalRoom { bytes } => drain::make_room(store, u64::from(bytes)),
         Need::EventRoom { node, bytes } => publish::make_event_room(store, node, bytes),
+    }
+}
+
+/// Gets memory for a small slab. What was gathered may be of no extent, and enough. Or it is known only now that there is no other memory
+/// than what is left of a shared extent. If there is nothing new, the section has used up what is left, and would again.
+fn small_slab(store: &Store, need: Need, class: usize, gathering: Gathering) -> Result<(), Error> {
+    let (view, end) = (store.memory.view(), slab::end(&store.layout, class));
+    let is_left = || slab::has_small(&view, class);
+    let can_not_grow = || arena::can_not_grow(&view, end);
+    let (was_left, could_grow) = (is_left(), !can_not_grow());
+    match provide_late(store, need.of_memory(end), gathering) {
+        Err(Error::SpaceFull(_)) if is_left() && (!was_left || could_grow && can_not_grow()) => {
+            Ok(())
+        }
+        done => done,
     }
 }
 

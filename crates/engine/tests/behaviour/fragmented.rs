@@ -159,6 +159,26 @@ fn a_tuple_that_finds_no_piece_is_told_that_the_memory_is_fragmented_b1() {
 }
 
 #[test]
+fn a_step_that_needs_more_small_slabs_than_are_left_is_refused_b1() {
+    let engine = engine(1 << 20);
+    // Each shape begins with a slab of a shared extent. What is left of that is too little for many tuples at once.
+    let [two, three] = [vec![Field::Str("fills"); 2], vec![Field::Str("fills"); 3]];
+    engine.put(&two).unwrap();
+    for fields in [two, three] {
+        for at_once in [256, 1] {
+            let tuples = vec![&fields[..]; at_once];
+            let refused = loop {
+                if let Err(error) = engine.put_all(&tuples) {
+                    break error;
+                }
+            };
+            assert!(matches!(refused, Error::SpaceFull(_)), "{refused:?}");
+        }
+    }
+    engine.check().unwrap();
+}
+
+#[test]
 fn the_figures_count_no_tuple_whose_lease_is_over_l1() {
     let engine = engine(8 << 20);
     let brief = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
