@@ -40,18 +40,18 @@ fn url(name: &str) -> String {
     format!("file://{}/tupelo-bench-{name}-{}.tupelo", directory().display(), std::process::id())
 }
 
-/// Puts of many threads per second, each of which is on disk when it returns.
-fn puts_of_many(space: &Space, threads: u64) -> f64 {
+/// How often many threads do something in a second. Each is given its number, and how often it has done it.
+fn rate_of_many(threads: u64, work: impl Fn(i64, i64) + Sync) -> f64 {
     let (count, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         for number in 0..threads {
-            let (count, is_over) = (&count, &is_over);
+            let (count, is_over, work) = (&count, &is_over, &work);
             scope.spawn(move || {
                 for k in 0.. {
                     if is_over.load(Ordering::Relaxed) {
                         return;
                     }
-                    put(space, key(k * 64 + number.cast_signed()), 1.5);
+                    work(number.cast_signed(), k);
                     count.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -81,7 +81,7 @@ fn main() {
     });
     report_asked("a put on disk, of one thread alone", alone, sync_ns, 2.5);
     for threads in [4, THREADS] {
-        let puts = puts_of_many(&durable, threads);
+        let puts = rate_of_many(threads, |number, k| put(&durable, key(k * 64 + number), 1.5));
         let asked = (20.0 * 1e9 / sync_ns).min(100_000.0);
         let told = if threads == THREADS {
             verdict(&format!("at least {asked:.0}"), puts >= asked)
@@ -90,6 +90,12 @@ fn main() {
         };
         println!("{:<62} {puts:>9.0} /s{told}", format!("puts on disk, of {threads} threads"));
     }
+    let pairs = rate_of_many(THREADS, |number, _| {
+        put(&durable, key(-100 - number), 1.5);
+        assert!(take(&durable, &[JOB, is(key(-100 - number)), FLOAT]));
+    });
+    let name = format!("puts and takes on disk, of {THREADS} threads");
+    println!("{name:<62} {pairs:>9.0} /s");
     tupelo::remove(&url("puts")).unwrap();
 
     let pair = |space: &Space| {
