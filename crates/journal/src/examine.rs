@@ -168,7 +168,7 @@ pub fn spaces_in(path: &Path) -> Result<Vec<SpaceOfFile>, Error> {
         let counted = counted.map_err(|error| Error::sqlite(path, "count the tuples", &error))?;
         Ok(SpaceOfFile { name, tuples: u64::try_from(counted).unwrap_or(0) })
     };
-    storage.headers()?.into_iter().map(space).collect()
+    storage.reading(|| storage.headers()?.into_iter().map(space).collect())
 }
 
 fn examination(storage: &Storage, tuples: u64, gaps: u64) -> Examination {

@@ -405,7 +405,10 @@ impl Journal {
     ) -> Result<Vec<KeptEvent>, Error> {
         let inside = gate::enter();
         self.slot.with(&inside, |storage| {
-            subscriptions::events(storage, (&self.names(storage)?, subscribed), after, at_most)
+            storage.reading(|| {
+                let names = self.names(storage)?;
+                subscriptions::events(storage, (&names, subscribed), after, at_most)
+            })
         })
     }
 
@@ -417,7 +420,7 @@ impl Journal {
     pub fn events_waiting(&self, id: i64, after: u64) -> Result<u64, Error> {
         let inside = gate::enter();
         self.slot.with(&inside, |storage| {
-            subscriptions::waiting(storage, (&self.names(storage)?, id), after)
+            storage.reading(|| subscriptions::waiting(storage, (&self.names(storage)?, id), after))
         })
     }
 

@@ -121,7 +121,7 @@ impl Storage {
     ///
     /// What SQLite says; [`Error::Corrupted`] for what makes no sense.
     pub(crate) fn header(&self, name: &str) -> Result<Option<Header>, Error> {
-        header::find(&self.connection, &self.path, name)
+        self.reading(|| header::find(&self.connection, &self.path, name))
     }
 
     /// What it says about all its spaces, with their names.
@@ -130,7 +130,22 @@ impl Storage {
     ///
     /// As [`Storage::header`].
     pub(crate) fn headers(&self) -> Result<Vec<(String, Header)>, Error> {
-        header::all(&self.connection, &self.path)
+        self.reading(|| header::all(&self.connection, &self.path))
+    }
+
+    /// Reads one thing after the other, between which nobody changes the file.
+    ///
+    /// # Errors
+    ///
+    /// What SQLite says; that of `read`.
+    pub(crate) fn reading<R>(&self, read: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        if !self.connection.is_autocommit() {
+            return read(); // within such a one
+        }
+        let transaction = self.connection.unchecked_transaction();
+        let explained = |error: rusqlite::Error| Error::sqlite(&self.path, "read the file", &error);
+        let _transaction = transaction.map_err(explained)?;
+        read()
     }
 
     /// The right to write, as soon as nobody else has it.
@@ -211,7 +226,8 @@ impl Storage {
         };
         connection.busy_timeout(BUSY_TIMEOUT).map_err(explained("set a time limit"))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        self.require_known()?;
+        // Somebody else may fill a new file meanwhile: it is new, or it is ours.
+        self.reading(|| self.require_known())?;
         connection.execute_batch(SET_UP).map_err(explained("set up the connection"))?;
         self.begin_log()
     }

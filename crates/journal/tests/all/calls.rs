@@ -1,9 +1,13 @@
 //! Every call of the kernel that a process makes on its way to the disk: the process is killed there, or the call fails.
 
-use tupelo_crashtest::{FileCall, TracedCalls, phase, thorough};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::Place;
+use tupelo_crashtest::{Exit, FileCall, TracedCalls, fork, phase, thorough};
+use tupelo_tuple::fields;
+
 use crate::script::{self, Progress, State};
+use crate::{Place, contents};
 
 /// Of so many calls, every day's run has one.
 const SAMPLE: usize = 7;
@@ -38,6 +42,49 @@ fn a_process_killed_at_any_call_of_the_kernel_leaves_all_that_was_acknowledged_c
     let (first, step) = if thorough() { (0, 1) } else { (phase() % SAMPLE, SAMPLE) };
     let killed = (first..).step_by(step).take_while(|number| killed_at(*number)).count();
     assert!(killed * step > 100, "only {killed} calls");
+}
+
+/// Longest that another process is waited for, which may wait for a lock of the one that stands. It counts for no result.
+const PATIENCE: Duration = Duration::from_millis(30);
+
+/// Opens a new file in one process, and in another one while the first stands in front of call number `number`. Returns whether there
+/// was such a call.
+fn opened_at(number: usize) -> bool {
+    let place = Place::new();
+    let put = |number: i64| {
+        let journal = place.open();
+        journal.engine().put(&fields!["job", number]).unwrap();
+        journal.settle().unwrap();
+    };
+    let calls = TracedCalls::start(|| (), |()| put(1));
+    for _ in 0..number {
+        if calls.next_call().is_none() {
+            return false;
+        }
+        calls.allow();
+    }
+    if calls.next_call().is_none() {
+        return false;
+    }
+    let other = fork(|| put(2));
+    let until = Instant::now() + PATIENCE;
+    while !other.has_ended() && Instant::now() < until {
+        thread::yield_now();
+    }
+    calls.allow();
+    while calls.next_call().is_some() {
+        calls.allow();
+    }
+    assert_eq!(other.wait(), Exit::Done, "at call {number}");
+    assert_eq!(contents(place.open().engine()).len(), 2, "at call {number}");
+    true
+}
+
+#[test]
+fn two_processes_that_open_a_new_file_at_once_have_one_space_c4() {
+    let (first, step) = if thorough() { (0, 1) } else { (phase() % SAMPLE, SAMPLE) };
+    let opened = (first..).step_by(step).take_while(|number| opened_at(*number)).count();
+    assert!(opened * step > 100, "only {opened} calls");
 }
 
 /// How a call fails.
