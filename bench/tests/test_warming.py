@@ -180,7 +180,7 @@ def test_clients_of_both_series_go_on_until_they_are_warm_before_their_phases():
     bag, (bench, counts) = Bag(), steady()
     window = windows.WindowPart("Null", 60.0, 10, 0.0, 25, aged=False, until_steady=True)
     done = windows.client(bench, bag, window)
-    assert bag.puts == bag.takes == 25 + 5 * phases.BATCH + 2 * done.written
+    assert bag.puts == bag.takes == 25 + 5 * phases.BATCH + 2 * done.write.done
     assert bench.profiler.counts == counts
 
 

@@ -7,13 +7,14 @@ many objects as it wrote before, so that a take finds something to the end of it
 it takes back all that is left, which bounds the memory.
 
 A client that reaches the bound before its second is over ends its window there. The report has the
-shortest window. The response time is that of equal work for all: a thousand objects, written and
-taken.
+shortest window. In short ones the clients may come one after the other, where they are more than
+the processors. What they did is then divided by the time from the first begin to the last end.
+The response time is that of equal work for all: a thousand objects, written and taken.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.workers import Bench
 
 WINDOW_S, QUICK_WINDOW_S = 1.0, 0.05
+LONG_SHARE = 0.5  # of its second: a window that lasts so long meets those of the others
 WARM_SHARE = 0.1  # of a window, before those that count, where a server has the tuples
 # What all clients together may have put at any moment: of empty entries, and of those that have
 # something in them. They fit into the memory of a small machine.
@@ -65,9 +67,9 @@ def once(stage: Stage, plan: Plan) -> None:
     age_s, done, _ = run_clients(stage, plan.workload, clients, BARRIERS)
     clean_s, left = run_clean(stage, plan.entries)
     check(plan, done, left)
-    stage.note(THROUGHPUT, "operations/s", [sum(each.operations_per_s for each in done)])
-    stage.note(RESPONSE, "s", [each.response_s for each in done])
-    stage.note(SHORTEST, "s", [min(min(each.write_s, each.take_s) for each in done)])
+    stage.note(THROUGHPUT, "operations/s", [throughput(done)])
+    stage.note(RESPONSE, "s", response_s(done))
+    stage.note(SHORTEST, "s", [min(min(each.write.length_s, each.take.length_s) for each in done)])
     if plan.workload is not None:
         stage.note(AGING, "s", [age_s])
         stage.note(CLEANING, "s", [clean_s])
@@ -115,26 +117,77 @@ class WindowPart:
 
 
 @dataclass(frozen=True)
+class Window:
+    """What one client did in one window, and when, on the clock that all processes have."""
+
+    done: int
+    begin_s: float
+    end_s: float
+    is_long: bool
+    """Whether it lasted for half of its time at least, so that it met those of the others."""
+
+    @property
+    def length_s(self) -> float:
+        """How long it was."""
+        return self.end_s - self.begin_s
+
+
+@dataclass(frozen=True)
 class Done:
     """What a client did in its windows."""
 
-    written: int
-    write_s: float
-    taken: int
-    take_s: float
+    write: Window
+    take: Window
     taken_in_all: int
     """Also after the window: as many as it has put in all."""
 
     @property
+    def is_long(self) -> bool:
+        """Whether both windows are."""
+        return self.write.is_long and self.take.is_long
+
+    @property
     def operations_per_s(self) -> float:
         """Of its windows."""
-        return (self.written + self.taken) / (self.write_s + self.take_s)
+        both = (self.write, self.take)
+        return sum(w.done for w in both) / sum(w.length_s for w in both)
 
     @property
     def response_s(self) -> float:
         """Of a thousand objects, written and taken."""
-        each_s = self.write_s / self.written + self.take_s / self.taken
-        return RESPONSE_OBJECTS * each_s
+        return RESPONSE_OBJECTS * sum(w.length_s / w.done for w in (self.write, self.take))
+
+
+def throughput(done: Sequence[Done]) -> float:
+    """Operations a second of all clients together."""
+    if all(each.is_long for each in done):
+        return sum(each.operations_per_s for each in done)
+    phases = _phases(done)
+    return sum(_count(phase) for phase in phases) / sum(_span_s(phase) for phase in phases)
+
+
+def response_s(done: Sequence[Done]) -> list[float]:
+    """The time of a thousand objects of each client, written and taken.
+
+    Where a window was short, it follows from the throughput: that many clients are in the system.
+    """
+    if all(each.is_long for each in done):
+        return [each.response_s for each in done]
+    each_s = sum(_span_s(phase) / _count(phase) for phase in _phases(done))
+    return [RESPONSE_OBJECTS * len(done) * each_s]
+
+
+def _phases(done: Sequence[Done]) -> tuple[list[Window], list[Window]]:
+    return [each.write for each in done], [each.take for each in done]
+
+
+def _count(phase: Sequence[Window]) -> int:
+    return sum(window.done for window in phase)
+
+
+def _span_s(phase: Sequence[Window]) -> float:
+    """From the first begin to the last end."""
+    return max(window.end_s for window in phase) - min(window.begin_s for window in phase)
 
 
 def check(plan: Plan, done: Sequence[Done], left: int) -> None:
@@ -148,8 +201,9 @@ def check(plan: Plan, done: Sequence[Done], left: int) -> None:
         message = f"{expected} tuples should be left for cleaning, there are {left}"
         raise WrongResultError(message)
     for number, each in enumerate(done):
-        if each.taken_in_all != 2 * each.written:
-            message = f"client {number} put {2 * each.written}, and took {each.taken_in_all}"
+        written = each.write.done
+        if each.taken_in_all != 2 * written:
+            message = f"client {number} put {2 * written}, and took {each.taken_in_all}"
             raise WrongResultError(message)
 
 
@@ -167,7 +221,7 @@ def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
         fetch(space, template, count, taken.keep)
 
     bench.start.wait()
-    warm, _ = until(part.warm_s, part.objects_max, put, part.batch)
+    warm = until(part.warm_s, part.objects_max, put, part.batch).done
     more = max(0, part.warm_objects - warm)
     put(more)
     fetch(space, template, warm + more)
@@ -177,27 +231,22 @@ def client(bench: Bench, backend: Backend, part: WindowPart) -> Done:
     if part.aged:
         bench.start.wait()
     bench.start.wait()
-    written, write_s = until(part.length_s, part.objects_max, put, part.batch)
+    write_window = until(part.length_s, part.objects_max, put, part.batch)
+    written = write_window.done
     bench.start.wait()
     put(written)
     bench.start.wait()
-    asked, take_s = until(part.length_s, 2 * written, take, part.batch)
-    in_window = taken.count
+    asked = until(part.length_s, 2 * written, take, part.batch)
+    take_window = replace(asked, done=taken.count)
     bench.start.wait()
-    take(2 * written - asked)
+    take(2 * written - asked.done)
     space.close()
     check_whole(backend, entry, taken.last)
-    return Done(written, write_s, in_window, take_s, taken.count)
+    return Done(write_window, take_window, taken.count)
 
 
-def until(
-    length_s: float, count_max: int, do: Callable[[int], None], batch: int = BATCH
-) -> tuple[int, float]:
-    """Do something, a batch at a time, until a time is over or it was done so often.
-
-    Returns:
-        How often it was done, and how long that took, in seconds.
-    """
+def until(length_s: float, count_max: int, do: Callable[[int], None], batch: int = BATCH) -> Window:
+    """Do something, a batch at a time, until a time is over or it was done so often."""
     done = 0
     begin = now = perf_counter()
     while now - begin < length_s and done < count_max:
@@ -205,4 +254,4 @@ def until(
         do(count)
         done += count
         now = perf_counter()
-    return done, now - begin
+    return Window(done, begin, now, is_long=now - begin >= LONG_SHARE * length_s)
