@@ -1,5 +1,6 @@
 """What a record says of the machine, of Tupelo and of the adapters."""
 
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,26 @@ def test_a_record_has_the_size_of_the_engine_as_it_is_linked_into_a_program():
     size = machine.versions()["size of Tupelo's extension"]
     assert size.endswith(" MiB")
     assert float(size.split()[0]) > 0
+
+
+def test_the_results_that_a_sitting_writes_do_not_make_the_version_dirty(tmp_path, monkeypatch):
+    def git(*words):
+        who = ("-c", "user.name=x", "-c", "user.email=x@localhost")
+        command = ("git", "-C", tmp_path, *who, *words)
+        subprocess.run(command, check=True, capture_output=True)
+
+    code, results = tmp_path / "python" / "__init__.py", tmp_path / "docs" / "results" / "run.json"
+    for file in (code, results):
+        file.parent.mkdir(parents=True)
+        file.write_text("one")
+    git("init")
+    git("add", ".")
+    git("commit", "--message", "all")
+    monkeypatch.setattr(machine.tupelo, "__file__", str(code))
+    results.write_text("two")
+    assert "-dirty" not in machine.versions()["tupelo"]
+    code.write_text("two")
+    assert machine.versions()["tupelo"].endswith("-dirty)")
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)

@@ -16,7 +16,7 @@ from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.record import BadRecordError, Measure, Remark
 from tupelo_bench.harness.runner import Block, Job, Options, Runner
-from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan
+from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan, without
 
 CELL = {"size": 7}
 
@@ -68,11 +68,38 @@ def test_another_machine_is_marked_and_other_sizes_are_refused():
     new.machine = {**new.machine, "processor": "slide rule"}
     (caveat,) = added(old, new).caveats
     assert "processor slide rule, before abacus" in caveat
+    assert caveat.endswith("Its repeats of sort stand beside theirs.")
     with pytest.raises(BadRecordError, match="--seed 1"):
         require_same_plan(old, quick=False, seed=2)
     with pytest.raises(BadRecordError, match="without --quick"):
         require_same_plan(old, quick=True, seed=1)
     require_same_plan(old, quick=False, seed=1)
+
+
+def test_an_experiment_that_is_measured_anew_has_nothing_of_the_sittings_before():
+    settle = Measure("settle", "redis", CELL, "response time", "s", [9.0])
+    lost = Remark("sort", "rinda", CELL, "over budget", "not tried")
+    old = replace(
+        run_of(measure(1.0), settle, remarks=[lost]), spent_s={"sort": {"redis": 1.0}, "settle": {}}
+    )
+    rest = without(old, ["sort"])
+    assert (rest.measures, rest.remarks, rest.spent_s) == ([settle], [], {"settle": {}})
+    new = run_of(measure(2.0))
+    new.machine = {**new.machine, "processor": "slide rule"}
+    run = added(rest, new)
+    assert {m.experiment: m.samples for m in run.measures} == {"settle": [9.0], "sort": [2.0]}
+    (caveat,) = run.caveats
+    assert caveat.endswith("All of sort was measured in it, and no more.")
+
+
+def test_the_yardsticks_of_another_machine_stand_for_themselves():
+    yardstick = Measure("yardsticks", "machine", {}, "memcpy", "s", [1.0])
+    old, same, other = (run_of(yardstick) for _ in range(3))
+    other.machine = {**other.machine, "processor": "slide rule"}
+    (joined,) = added(old, same).measures
+    assert joined.samples == [1.0, 1.0]
+    apart = added(old, other).measures
+    assert [m.parameters for m in apart] == [{}, {"of": "slide rule"}]
 
 
 class Noted(Peer):

@@ -33,6 +33,7 @@ EXAMPLES = """examples:
   tupelo bench rpc --compare old/run.json   what changed since an earlier run
   tupelo bench all --resume results         another sitting of the same record
   tupelo bench all --only cases --peer javaspaces --resume results    a part of it
+  tupelo bench all --only cases --anew --resume results    that part again, on another machine
   tupelo bench all --record old/run.json --out results    the files again, nothing measured
   tupelo bench rpc --record old/run.json --against redis    how the others are beside Redis
   tupelo bench peers                        what is installed, and how to install the rest
@@ -114,6 +115,11 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
         help="add what its record lacks, and further repeats, and write all files there again",
     )
     parser.add_argument(
+        "--anew",
+        action="store_true",
+        help="with --resume: first leave out what its record has of the experiments that are run",
+    )
+    parser.add_argument(
         "--repeats", type=positive("--repeats", 10), metavar="N", help="of each cell (10)"
     )
     parser.add_argument(
@@ -182,6 +188,7 @@ MEASURING = (
     "peer",
     "only",
     "resume",
+    "anew",
     "repeats",
     "seed",
     "workload",
@@ -205,10 +212,18 @@ def pointless(options: argparse.Namespace, parser: argparse.ArgumentParser) -> s
         return "--vs beside --peer: --vs names who stands beside Tupelo, --peer who runs at all"
     if options.only is not None and options.what != "all":
         return f"--only beside {options.what}: type tupelo bench all --only, or leave it out"
-    if options.resume is not None and options.out is not None:
-        return "--out beside --resume: the files are written into the folder that is resumed"
+    if why := _pointless_of_sittings(options):
+        return why
     if options.record and (found := given(MEASURING)):
         return f"{found}: with --record nothing is measured: leave it out, or --record"
+    return None
+
+
+def _pointless_of_sittings(options: argparse.Namespace) -> str | None:
+    if options.resume is not None and options.out is not None:
+        return "--out beside --resume: the files are written into the folder that is resumed"
+    if options.anew and options.resume is None:
+        return "--anew without --resume: a new record has nothing to leave out; leave out --anew"
     return None
 
 

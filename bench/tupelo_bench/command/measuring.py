@@ -18,7 +18,7 @@ from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.quantiles import pool
 from tupelo_bench.harness.record import BadRecordError, Run, load
 from tupelo_bench.harness.runner import Options, Runner
-from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan
+from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan, without
 from tupelo_bench.harness.stopping import deaf, go_on
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     )
     repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
     workload = recorded(options.workload) if options.workload else None
-    old = earlier(options)
+    old = earlier(options, wanted)
     asked = Options(
         options.quick, repeats, options.seed, budget_s(options),
         workload, options.operations, options.entries,
@@ -99,8 +99,10 @@ def visits(options: argparse.Namespace) -> int:
     return max(1, min(VISITS_MAX, int(seconds // VISIT_LEAST_S)))
 
 
-def earlier(options: argparse.Namespace) -> Run | None:
+def earlier(options: argparse.Namespace, wanted: Sequence[Experiment]) -> Run | None:
     """The record that is resumed, if there is one in that folder already.
+
+    Without what is measured anew.
 
     Raises:
         BadRecordError: it can not be resumed so.
@@ -109,7 +111,7 @@ def earlier(options: argparse.Namespace) -> Run | None:
         return None
     old = load(options.resume / "run.json")
     require_same_plan(old, quick=options.quick, seed=options.seed)
-    return old
+    return without(old, [experiment.name for experiment in wanted]) if options.anew else old
 
 
 def again(path: Path, wanted: Sequence[Experiment], against: str | None = None) -> Run:

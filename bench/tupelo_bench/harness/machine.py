@@ -14,6 +14,7 @@ import tupelo
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 GIT_S = 10.0  # more than it takes to look at a clone
+NO_RESULTS = ":(exclude,top)docs/results"
 
 
 def describe() -> dict[str, Any]:
@@ -58,10 +59,14 @@ def _told(path: Path) -> str:
 
 
 def _with_revision(version: str) -> str:
-    """The version, and which commit of it, where the package lies in a clone of its own."""
+    """The version, and which commit of it, where the package lies in a clone of its own.
+
+    "dirty" says that files have changed since, beside the results: a sitting writes those itself.
+    """
     try:
         _git("ls-files", "--error-unmatch", "__init__.py")
-        return f"{version} ({_git('describe', '--always', '--dirty')})"
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", NO_RESULTS)
+        return f"{version} ({_git('describe', '--always')}{'-dirty' if changed else ''})"
     except (OSError, subprocess.SubprocessError):
         return version
 

@@ -2,7 +2,8 @@
 
 A cell gets further repeats, with seeds of their own, until it has as many as are wanted. What was
 over budget in one sitting may be measured in the next. A sitting on another machine, or with other
-versions, is added too, and the record says so at its top.
+versions, is added too, and the record says so at its top. There an experiment is better measured as
+a whole: what the record has of it is left out first.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.record import BadRecordError, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from tupelo_bench.harness.record import Remark, Run
 
+YARDSTICKS = "yardsticks"
 Cell = tuple[str, str, str]
 """Experiment, backend, and parameters as told."""
 FINGERPRINT = ("processor", "processors", "memory_bytes", "kernel", "virtual")
@@ -56,12 +58,24 @@ def require_same_plan(old: Run, *, quick: bool, seed: int) -> None:
         raise BadRecordError(message)
 
 
+def without(run: Run, experiments: Collection[str]) -> Run:
+    """The record as if these experiments had not been measured yet."""
+    return replace(
+        run,
+        measures=[each for each in run.measures if each.experiment not in experiments],
+        remarks=[each for each in run.remarks if each.experiment not in experiments],
+        spent_s={name: spent_s for name, spent_s in run.spent_s.items() if name not in experiments},
+        placements={n: where for n, where in run.placements.items() if n not in experiments},
+    )
+
+
 def added(old: Run, new: Run) -> Run:
     """The record with a further sitting in it; what follows from measures is left out."""
     measures = {measure.key(): measure for measure in old.measures if not measure.derived}
-    for measure in new.measures:
-        if measure.derived:
+    for each in new.measures:
+        if each.derived:
             continue
+        measure = _of_its_machine(each, old, new)
         before = measures.get(measure.key())
         measures[measure.key()] = _joined(before, measure) if before else measure
     measured = {cell_of(measure) for measure in measures.values()}
@@ -84,6 +98,13 @@ def sitting(run: Run) -> str:
     """A sitting in a line: when, how long, and by which command."""
     load = run.machine.get("load_1min")
     return f"{run.begin}, {run.duration_s / 60:.0f} minutes, load {load}: {' '.join(run.command)}"
+
+
+def _of_its_machine(measure: Measure, old: Run, new: Run) -> Measure:
+    """The measure of a new sitting; a yardstick of another machine stands for itself."""
+    if measure.experiment != YARDSTICKS or not _changed(_fingerprint(old), _fingerprint(new)):
+        return measure
+    return replace(measure, parameters={**measure.parameters, "of": new.machine["processor"]})
 
 
 def _joined(before: Measure, after: Measure) -> Measure:
@@ -129,17 +150,27 @@ def _together(
 
 def _differences(old: Run, new: Run) -> list[str]:
     """What was not the same in a sitting, in words."""
-    found = _changed(
-        {name: old.machine.get(name) for name in FINGERPRINT},
-        {name: new.machine.get(name) for name in FINGERPRINT},
-    )
-    found += _changed(old.versions, new.versions)
+    found = _changed(_fingerprint(old), _fingerprint(new)) + _changed(old.versions, new.versions)
     if not found:
         return []
     listed = "; ".join(found[:LISTED_MAX])
     more = f"; {len(found) - LISTED_MAX} more" if len(found) > LISTED_MAX else ""
     text = f"The sitting of {new.begin} was not made with the same as those before: {listed}{more}."
-    return [f"{text} Its repeats stand beside theirs."]
+    both = [name for name in _experiments(new) if name in _experiments(old)]
+    if both:
+        return [f"{text} Its repeats of {' and '.join(both)} stand beside theirs."]
+    return [f"{text} All of {' and '.join(_experiments(new))} was measured in it, and no more."]
+
+
+def _fingerprint(run: Run) -> dict[str, Any]:
+    return {name: run.machine.get(name) for name in FINGERPRINT}
+
+
+def _experiments(run: Run) -> list[str]:
+    """What was measured in a run, beside the yardsticks."""
+    return [
+        name for name in dict.fromkeys(m.experiment for m in run.measures) if name != YARDSTICKS
+    ]
 
 
 def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
