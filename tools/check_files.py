@@ -2,7 +2,7 @@
 
 * Source files stay under 600 lines (a reader would find two subjects in a longer one).
 * A link from one page to another leads somewhere.
-* The results of a run, all files together, stay below five megabytes.
+* The results of a record, all files together, stay below eight megabytes.
 * Packages are named, never addressed: an address of a registry in the tree would tie the build to
   one network. `Cargo.lock` is Cargo's own and always names the canonical source.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 LINES_MAX = 600
 RESULTS = Path("docs/results")
-RESULTS_BYTES_MAX = 5_000_000
+RESULTS_BYTES_MAX = 8_000_000
 SOURCE_SUFFIXES = {".rs", ".py", ".pyi", ".sh", ".toml"}
 GENERATED = {"Cargo.lock"}  # and whatever says so in its first lines
 

@@ -10,7 +10,9 @@ from tupelo_bench.harness.record import Measure, Remark
 from tupelo_bench.report.answers import answers
 from tupelo_bench.report.answers.claim import as_long, at_most, in_order, paired, valued
 from tupelo_bench.report.faster import comparisons, corrected, faster_peers, wins_and_losses
+from tupelo_bench.report.page import page as html_page
 from tupelo_bench.report.results import markdown
+from tupelo_bench.report.short import in_short
 
 CELL = {"case": "sorting", "size": 7, "workers": 5}
 
@@ -102,7 +104,8 @@ def test_the_page_begins_with_the_answers_and_then_with_what_is_lost_and_won():
     figures = [("A take", "figures/mem-time-of-a-take-empty-space.svg")]
     page = markdown(run, EXPERIMENTS, figures)
     heads = [line for line in page.splitlines() if line.startswith("## ")]
-    assert heads[:4] == [
+    assert heads[:5] == [
+        "## In short",
         "## Answers",
         "## Where Tupelo loses",
         "## Where Tupelo wins",
@@ -111,7 +114,43 @@ def test_the_page_begins_with_the_answers_and_then_with_what_is_lost_and_won():
     (row,) = [line for line in page.splitlines() if "10 000 tuples is slower" in line]
     assert "| refuted |" in row
     assert "[figure](figures/mem-time-of-a-take-empty-space.svg)" in row
-    assert "## Answers" not in markdown(replace(run, quick=True), EXPERIMENTS, figures)
+    html = html_page(run, EXPERIMENTS)
+    parts = [html.index(f"<h2>{head[3:]}</h2>") for head in heads[:4]]
+    assert parts == sorted(parts)
+    quick = replace(run, quick=True)
+    for text in (markdown(quick, EXPERIMENTS, figures), html_page(quick, EXPERIMENTS)):
+        assert "Answers" not in text
+        assert "In short" not in text
+
+
+def test_in_short_the_best_of_the_others_stands_beside_ours():
+    kinds = (("tupelo-shm", 1.0), ("redis", 50.0), ("sqlite", 0.5), ("javaspaces", 100.0),
+             ("plain-dict", 0.1))  # fmt: skip
+    run = run_of(*(mem(backend, "Integer", microseconds) for backend, microseconds in kinds))
+    sentences, headlines = in_short(run, ["confirmed", "refuted", "confirmed"])
+    assert headlines.rows == (
+        ("a take of an integer", "1.00 µs", "sqlite: 502 ns, 0.50 x", "100 µs, 100 x"),
+    )
+    assert sentences == [
+        "Of 3 claims of the literature: 2 confirmed, 1 refuted.",
+        (
+            "Of 4 comparisons with another system, Tupelo is significantly better in 2, and the"
+            " other in 2."
+        ),
+    ]
+
+
+def test_more_is_better_of_a_throughput_in_short():
+    cell = {"series": "all at once", "entry": "Null", "clients": 8}
+    rates = (("tupelo-shm", 100.0), ("redis", 5.0), ("sqlite", 20.0))
+    run = run_of(
+        *(
+            Measure("settle", name, cell, "throughput", "operations/s", [rate])
+            for name, rate in rates
+        )
+    )
+    ((_, ours, best, reference),) = in_short(run, [])[1].rows
+    assert (ours, best, reference) == ("100 operations/s", "sqlite: 20.0 operations/s, 5.00 x", "-")
 
 
 def test_every_claim_has_a_verdict_and_a_sentence():
@@ -240,6 +279,9 @@ def test_a_knee_is_judged_of_the_system_that_the_claim_is_of_and_of_ours():
     assert row_of(run, "a space (javaspaces) no longer")[2:4] == ("confirmed", "javaspaces 14.0")
     ours = row_of(run, "a space (tupelo-shm) no longer")
     assert ours[2:4] == ("refuted", "tupelo-shm has no knee within its clients")
+    few = Measure("settle", "javaspaces", cell, "points of the knee", "", [2.0], derived=True)
+    row = row_of(replace(run, measures=[*run.measures, few]), "a space (javaspaces) no longer")
+    assert row[2:4] == ("too little to tell", "javaspaces has 2 points of its curve")
 
 
 def test_a_space_is_beside_the_best_plain_structure_at_every_fill_by_puts_and_takes():

@@ -21,8 +21,8 @@ from tupelo_bench.report.files import csv_text
 from tupelo_bench.report.page import page as html_page
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.question import NoSuchTableError
-from tupelo_bench.report.results import markdown
-from tupelo_bench.report.tables import tables
+from tupelo_bench.report.results import markdown, table
+from tupelo_bench.report.tables import Table, tables
 from tupelo_bench.report.undrawn import undrawn
 from tupelo_bench.report.words import words
 
@@ -48,6 +48,12 @@ def test_what_a_run_was_made_on_stands_in_tables_and_in_no_long_sentence():
     assert "| experiment 2 | apart: server on 1, clients on 0 |" in section
     sentences = [line for line in section.splitlines() if not line.startswith("|")]
     assert all(len(sentence.split()) <= 25 for sentence in sentences)
+
+
+def test_a_column_of_words_goes_from_the_left_and_one_of_figures_from_the_right():
+    rows = (("put", "3 ns", "yes"), ("take", "-", "-"), ("read", "~0.5 x", "**no**"))
+    rules = table(Table("", ("what", "measured", "reached"), rows)).splitlines()[1]
+    assert rules == "| --- | ---: | --- |"
 
 
 def test_a_quick_run_has_no_verdicts():

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
+from tupelo_bench.report.answers import HOW as ANSWERED
+from tupelo_bench.report.answers import answers
 from tupelo_bench.report.deviations import EXPLAINED, deviations
-from tupelo_bench.report.faster import faster_peers
+from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
+from tupelo_bench.report.short import in_short
 from tupelo_bench.report.tables import machine, repeats, tables
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
@@ -68,6 +71,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         f'<p class="small">{about}</p>',
         f'<nav>{links}<a href="#words">words</a></nav>',
         *(f"<p><b>To know before reading:</b> {escape(caveat)}</p>" for caveat in run.caveats),
+        *_summary(run),
         _machine(run),
         _repeats(run),
         _targets(run),
@@ -81,6 +85,23 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _summary(run: Run) -> Iterator[str]:
+    """What the record says, in short, and of each claim; then where Tupelo loses and wins."""
+    if run.quick:
+        return
+    found = answers(run)
+    sentences, headlines = in_short(run, [verdict for _, _, verdict, *_ in found.rows])
+    yield f"<h2>{escape(headlines.title)}</h2><p>{escape(' '.join(sentences))}</p>"
+    yield _html_table(headlines.heads, headlines.rows)
+    if found.rows:
+        rows = [row[:-1] for row in found.rows]  # the figures stand in the page themselves
+        yield f"<h2>{escape(found.title)}</h2><p>{escape(ANSWERED)}</p>"
+        yield _html_table(found.heads[:-1], rows, words=True)
+    for each in reversed(wins_and_losses(run)):
+        if each.rows:
+            yield f"<h2>{escape(each.title)}</h2>{_html_table(each.heads, each.rows)}"
 
 
 def _machine(run: Run) -> str:

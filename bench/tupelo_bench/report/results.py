@@ -21,6 +21,7 @@ from tupelo_bench.report.answers import answers
 from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.grids import text
+from tupelo_bench.report.short import in_short
 from tupelo_bench.report.tables import Table, machine, mean_of, repeats
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
@@ -94,6 +95,11 @@ def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
     if run.quick:
         return
     found = answers(run, [file for _, file in figures])
+    sentences, headlines = in_short(run, [verdict for _, _, verdict, *_ in found.rows])
+    yield f"## {headlines.title}"
+    yield " ".join(sentences)
+    if headlines.rows:
+        yield table(headlines)
     if found.rows:
         yield f"## {found.title}"
         yield ANSWERED
@@ -106,9 +112,17 @@ def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def table(of: Table) -> str:
-    """A table in Markdown."""
-    lines = [of.heads, tuple(["---"] + ["---:"] * (len(of.heads) - 1)), *of.rows]
+    """A table in Markdown; a column of words goes from the left, one of figures from the right."""
+    words = [_is_words(column) for column in zip(*of.rows, strict=True)]
+    rules = ["---" if is_words else "---:" for is_words in words] or ["---"] * len(of.heads)
+    lines = [of.heads, ("---", *rules[1:]), *of.rows]
     return "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+
+
+def _is_words(column: Sequence[str]) -> bool:
+    """Whether most of its cells begin with a letter."""
+    begin = [cell.lstrip("*[(`")[:1].isalpha() for cell in column if cell not in ("", "-")]
+    return sum(begin) > len(begin) / 2
 
 
 def _escaped(cell: str) -> str:

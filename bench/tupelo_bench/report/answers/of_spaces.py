@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.mem.entries import ENTRIES
 from tupelo_bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, against_fresh
+from tupelo_bench.experiments.settle.knee import POINTS_ENOUGH
 from tupelo_bench.experiments.settle.metrics import (
     AGING,
     CLEANING,
     KNEE,
+    KNEE_POINTS,
     PAPER_AGED,
     RESPONSE,
     SHARE,
@@ -138,13 +140,17 @@ def _knee(run: Run, space: str) -> Answer:
         f"From 8 to 14 clients on, the throughput of a space ({space}) no longer rises and its"
         " response time does."
     )
+    figure = "settle-null-all-at-once"
     empty = {"series": TOGETHER, "entry": "Null"}
     knees = list(run.find("settle", KNEE, **empty))
     measured = run.find_one("settle", THROUGHPUT, space, **empty) is not None
+    points = run.find_one("settle", KNEE_POINTS, space, **empty)
+    if points is not None and points.summary.mean < POINTS_ENOUGH:
+        evidence = f"{space} has {points.summary.mean:.0f} points of its curve"
+        return Answer(claim, "SETTLE", "too little to tell", evidence, figure)
     if measured and not any(measure.backend == space for measure in knees):
-        return Answer(claim, "SETTLE", "refuted", f"{space} has no knee within its clients",
-                      "settle-null-all-at-once")  # fmt: skip
-    figure = "settle-null-all-at-once"
+        evidence = f"{space} has no knee within its clients"
+        return Answer(claim, "SETTLE", "refuted", evidence, figure)
     return valued(claim, "SETTLE", knees, *KNEE_PRINTED, figure=figure, of=space)
 
 
