@@ -117,7 +117,8 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anew",
         action="store_true",
-        help="with --resume: first leave out what its record has of the experiments that are run",
+        help="with --resume: first leave out what its record has of the experiments that are run,"
+        " of all systems",
     )
     parser.add_argument(
         "--repeats", type=positive("--repeats", 10), metavar="N", help="of each cell (10)"

@@ -6,9 +6,10 @@ How many claims hold, and a figure or two of each experiment beside the best of 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.cases.skeleton import TOTAL
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
@@ -28,7 +29,7 @@ VERDICTS = ("confirmed", "in part", "refuted", "too little to tell", "not tested
 REFERENCE = "javaspaces"
 """The system of the literature that runs here."""
 # They share the memory of the program that measures: no other process could use them.
-PRIVATE = ("plain-dict", "plain-list", "rinda-inside")
+PRIVATE = frozenset(peer.name for peer in PEERS if peer.one_process)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Headline:
     what: str
     experiment: str
     metric: str
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any]
 
 
 def _program(what: str, case: str, size: int, **others: Any) -> Headline:
