@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
+from records import run_of
 
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.experiments.settle import NOTE_RESPONSE, Settle
@@ -13,7 +14,7 @@ from tupelo_bench.experiments.sort import Sort
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.record import Measure, Run
 from tupelo_bench.report.drawing import COLOURS, MARKS, svg
-from tupelo_bench.report.figure import Figure, Point, Series
+from tupelo_bench.report.figure import Figure, Point, Series, lines
 
 POINTS = (Point(1, 1e-3, None), Point(15, 2e-3, None))
 
@@ -122,6 +123,25 @@ def test_a_figure_that_is_more_than_half_empty_is_not_drawn():
     assert figure.filled == (7, 16)
     assert figure.empty
     assert not replace(figure, series=(full, *single[:2])).empty
+
+
+def test_systems_with_one_mark_are_left_out_where_the_figure_is_too_empty_with_them():
+    cells = {"redis": (1, 2, 3, 4), "sqlite": (1, 2, 3), "rinda": (1,), "postgres": (2,),
+             "udp": (3,), "grpc": (1,)}  # fmt: skip
+    measures = [
+        Measure("sort", name, {"workers": at}, "response time", "s", [1.0, 2.0])
+        for name, all_at in cells.items() for at in all_at
+    ]  # fmt: skip
+    run = run_of(*measures)
+    figure = lines(run, "sort", "response time", "workers", fixed={}, title="t", note="n")
+    assert [series.label for series in figure.series] == ["redis", "sqlite"]
+    assert figure.note == "n; not drawn, with one mark each: rinda, postgres, udp, grpc"
+    assert not figure.empty
+    full = run_of(*(m for m in measures if m.backend != "grpc"))
+    figure = lines(full, "sort", "response time", "workers", fixed={}, title="t")
+    assert len(figure.series) == 5  # half of its marks are there
+    alone = run_of(*(m for m in measures if m.backend != "sqlite"))
+    assert lines(alone, "sort", "response time", "workers", fixed={}, title="t").empty
 
 
 def test_a_speed_up_stands_beside_what_the_processors_would_allow():

@@ -275,6 +275,15 @@ def test_an_index_is_said_to_be_in_the_memory_of_a_record_that_knows_it():
     assert question.how.endswith("an index is part of what they take.")
 
 
+def test_the_lines_of_each_adapter_stand_in_a_table():
+    notes = {"redis": "By redis-py. Its adapter has 120 lines.", "udp": "Its adapter has 90 lines.",
+             "tupelo-shm": "Its adapter has 130 lines.", "rinda": "By its own client."}  # fmt: skip
+    run = replace(run_of(mem("tupelo-shm", "Null", 1.0)), notes=notes)
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "code" in q.title]
+    rows = question.tables[0].rows
+    assert rows == (("tupelo-shm", "130"), ("udp", "90"), ("redis", "120"))
+
+
 def test_the_page_explains_the_words_of_the_experiments_that_were_run():
     run = run_of(mem("tupelo-shm", "Null", 1))
     explained = dict(words(run).rows)

@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from records import run_of
 
 from tupelo_bench.backends.base import Backend, Schema
 from tupelo_bench.backends.javaspaces import JavaSpaces
@@ -466,6 +467,25 @@ def test_a_queue_whose_puts_end_in_the_putting_process_takes_no_part_and_the_fig
     assert by_clients
     assert all(figure.note.startswith(left_out) for figure in by_clients)
     assert not any(left_out in figure.note for figure in figures["mp-queue"])  # an older record
+
+
+def test_to_age_and_to_clean_a_space_stand_beside_each_other_in_a_figure():
+    cell = {"series": "paper aged", "entry": "Null", "clients": 8, "aged by": PRINTED_WORKLOAD}
+    run = run_of(
+        *(
+            Measure("settle", name, cell, metric, unit, [value])
+            for name in ("tupelo-shm", "redis")
+            for metric, unit, value in (
+                ("aging", "s", 2.0), ("cleaning", "s", 1.0),
+                ("share of aging and cleaning", "", 0.2),
+            )
+        )
+    )  # fmt: skip
+    times, share = [figure for figure in Settle().figures(run) if not figure.empty]
+    assert [series.label for series in times.series] == [
+        "tupelo-shm", "tupelo-shm, to clean it", "redis", "redis, to clean it",
+    ]  # fmt: skip
+    assert [series.points[0].mean for series in share.series] == [0.2, 0.2]
 
 
 def test_the_knee_is_looked_for_before_anything_else():

@@ -92,6 +92,19 @@ def test_an_experiment_that_is_measured_anew_has_nothing_of_the_sittings_before(
     assert caveat.endswith("All of sort was measured in it, and no more.")
 
 
+def test_of_an_experiment_one_system_is_measured_anew_alone():
+    of_redis = Measure("sort", "redis", CELL, "response time", "s", [9.0])
+    of_rinda = Measure("sort", "rinda", CELL, "response time", "s", [8.0])
+    lost = [Remark("sort", name, CELL, "over budget", "not tried") for name in ("redis", "rinda")]
+    spent_s = {"sort": {"redis": 1.0, "rinda": 2.0}, "settle": {"redis": 3.0}}
+    old = replace(run_of(of_redis, of_rinda, remarks=lost), spent_s=spent_s)
+    rest = without(old, ["sort"], ["redis"])
+    assert rest.measures == [of_rinda]
+    assert rest.remarks == lost[1:]
+    assert rest.spent_s == {"sort": {"rinda": 2.0}, "settle": {"redis": 3.0}}
+    assert rest.placements == old.placements
+
+
 def test_the_yardsticks_of_another_machine_stand_for_themselves():
     yardstick = Measure("yardsticks", "machine", {}, "memcpy", "s", [1.0])
     old, same, other = (run_of(yardstick) for _ in range(3))
@@ -141,6 +154,12 @@ def test_a_sitting_makes_only_the_repeats_that_the_record_lacks_with_seeds_of_th
     ]  # fmt: skip
     assert [seed for *_, seed in done] == [1_007, 1_008, 1_009]
     assert [len(m.samples) for m in run.measures] == [3]
+
+
+def test_further_repeats_of_a_cell_are_not_begun_in_the_last_moment_of_a_sitting():
+    """None could end: each would be listed as stopped."""
+    run, done = run_blocks([block(First)], before={("sort", "first", "job=0"): 7}, budget_s=0.2)
+    assert (done, run.remarks) == ([], [])
 
 
 def test_peers_are_interleaved_repeat_by_repeat_in_an_order_by_lot():

@@ -153,7 +153,7 @@ def verdicts(*measures):
     return {row[0].split(",")[0]: row[2:] for row in found if "server apart" in row[0]}
 
 
-def test_our_tail_is_not_worse_unless_the_whole_interval_says_so():
+def test_our_tail_is_worse_if_the_whole_interval_says_so_and_not_worse_if_its_figure_does():
     even = [calls(2, 0)] * 5
     found = verdicts(*measured("tupelo-shm", even), *measured("redis", [calls(1, 0)] * 5),
                      *measured("udp", [calls(3, 0)] * 5))  # fmt: skip
@@ -162,7 +162,7 @@ def test_our_tail_is_not_worse_unless_the_whole_interval_says_so():
         assert measured_text == "2.00 ms, redis 1.00 ms: 2.00 x (2.00 to 2.00 by the bootstrap)"
         assert reached == "**no**"
     found = verdicts(*measured("tupelo-shm", ONE_SLOW), *measured("redis", [calls(1, 0)] * 10))
-    assert found["p99 of a call at 1 000/s"][1] == "yes"  # one repeat of ten decides
+    assert found["p99 of a call at 1 000/s"][1] == "too little to tell"  # one repeat of ten decides
     found = verdicts(*measured("tupelo-shm", even), *measured("redis", [calls(4, 0)] * 5))
     assert found["p99 of a call at 1 000/s"] == (
         "2.00 ms, redis 4.00 ms: 0.50 x (0.50 to 0.50 by the bootstrap)", "yes",

@@ -118,7 +118,7 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
         "--anew",
         action="store_true",
         help="with --resume: first leave out what its record has of the experiments that are run,"
-        " of all systems",
+        " of all systems; with --peer or --vs, of those that are run",
     )
     parser.add_argument(
         "--repeats", type=positive("--repeats", 10), metavar="N", help="of each cell (10)"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tupelo.terminal import Terminal
+    from tupelo_bench.backends.base import Peer
     from tupelo_bench.experiments.base import Experiment
 
 REPEATS = 10
@@ -65,7 +66,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     )
     repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
     workload = recorded(options.workload) if options.workload else None
-    old = earlier(options, wanted)
+    old = earlier(options, wanted, peers)
     asked = Options(
         options.quick, repeats, options.seed, budget_s(options),
         workload, options.operations, options.entries,
@@ -99,10 +100,13 @@ def visits(options: argparse.Namespace) -> int:
     return max(1, min(VISITS_MAX, int(seconds // VISIT_LEAST_S)))
 
 
-def earlier(options: argparse.Namespace, wanted: Sequence[Experiment]) -> Run | None:
+def earlier(
+    options: argparse.Namespace, wanted: Sequence[Experiment], peers: Sequence[type[Peer]]
+) -> Run | None:
     """The record that is resumed, if there is one in that folder already.
 
-    Without what is measured anew.
+    Without what is measured anew: of the systems that are named, else of all, also of those that
+    are not installed here.
 
     Raises:
         BadRecordError: it can not be resumed so.
@@ -111,7 +115,11 @@ def earlier(options: argparse.Namespace, wanted: Sequence[Experiment]) -> Run | 
         return None
     old = load(options.resume / "run.json")
     require_same_plan(old, quick=options.quick, seed=options.seed)
-    return without(old, [experiment.name for experiment in wanted]) if options.anew else old
+    if not options.anew:
+        return old
+    is_a_part = options.peer or options.vs is not None
+    backends = [peer.name for peer in peers] if is_a_part else None
+    return without(old, [experiment.name for experiment in wanted], backends)
 
 
 def again(path: Path, wanted: Sequence[Experiment], against: str | None = None) -> Run:

@@ -3,7 +3,7 @@
 A cell gets further repeats, with seeds of their own, until it has as many as are wanted. What was
 over budget in one sitting may be measured in the next. A sitting on another machine, or with other
 versions, is added too, and the record says so at its top. There an experiment is better measured as
-a whole: what the record has of it is left out first.
+a whole: what the record has of it is left out first. That of one system alone can be left out, too.
 """
 
 from __future__ import annotations
@@ -58,14 +58,27 @@ def require_same_plan(old: Run, *, quick: bool, seed: int) -> None:
         raise BadRecordError(message)
 
 
-def without(run: Run, experiments: Collection[str]) -> Run:
-    """The record as if these experiments had not been measured yet."""
+def without(run: Run, experiments: Collection[str], backends: Collection[str] | None = None) -> Run:
+    """The record as if these experiments had not been measured yet.
+
+    `backends` are the only ones that are left out of them; None for all.
+    """
+
+    def is_left_out(experiment: str, backend: str) -> bool:
+        return experiment in experiments and (backends is None or backend in backends)
+
+    spent_s = {
+        experiment: {name: s for name, s in each.items() if not is_left_out(experiment, name)}
+        for experiment, each in run.spent_s.items()
+        if backends is not None or experiment not in experiments
+    }
+    where = run.placements.items()
     return replace(
         run,
-        measures=[each for each in run.measures if each.experiment not in experiments],
-        remarks=[each for each in run.remarks if each.experiment not in experiments],
-        spent_s={name: spent_s for name, spent_s in run.spent_s.items() if name not in experiments},
-        placements={n: where for n, where in run.placements.items() if n not in experiments},
+        measures=[m for m in run.measures if not is_left_out(m.experiment, m.backend)],
+        remarks=[r for r in run.remarks if not is_left_out(r.experiment, r.backend)],
+        spent_s=spent_s,
+        placements={n: at for n, at in where if backends is not None or n not in experiments},
     )
 
 
@@ -155,7 +168,7 @@ def _differences(old: Run, new: Run) -> list[str]:
         return []
     listed = "; ".join(found[:LISTED_MAX])
     more = f"; {len(found) - LISTED_MAX} more" if len(found) > LISTED_MAX else ""
-    text = f"The sitting of {new.begin} was not made with the same as those before: {listed}{more}."
+    text = f"The sitting of {new.begin} differs from those before: {listed}{more}."
     both = [name for name in _experiments(new) if name in _experiments(old)]
     if both:
         return [f"{text} Its repeats of {' and '.join(both)} stand beside theirs."]

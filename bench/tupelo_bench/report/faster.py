@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tupelo_bench.harness.record import Measure, Run
 
-ROWS_LEAST, ROWS_MAX = 5, 12  # of what is won, and of what is lost
+ROWS_LEAST = 5  # of what is won
 # Of all but a throughput less is better.
 COMPARED = (
     ("mem", "put"), ("mem", "take"), ("settle", "response time"), ("cases", TOTAL),
@@ -171,18 +171,18 @@ def faster_peers(run: Run) -> tuple[str, Table]:
 
 
 def wins_and_losses(run: Run) -> tuple[Table, Table]:
-    """Where Tupelo is significantly better, and where a peer is: as many rows of both.
+    """Where Tupelo is significantly better, and where a peer is: all losses, and as many wins.
 
     A row is a metric beside a peer, those with the greatest ratio first.
     """
     sure = [each for each in comparisons(run) if each.doubt == ""]
     losses = _grouped([each for each in sure if each.theirs_is_better], losing=True)
     wins = _grouped([each for each in sure if not each.theirs_is_better], losing=False)
-    shown = min(ROWS_MAX, max(len(losses), ROWS_LEAST))
+    shown = max(len(losses), ROWS_LEAST)
     heads = ("", "beside", "in cells", "at most by", "there")
     return (
         Table("Where Tupelo wins", heads, tuple(wins[:shown])),
-        Table("Where Tupelo loses", heads, tuple(losses[:shown])),
+        Table("Where Tupelo loses", heads, tuple(losses)),
     )
 
 

@@ -160,7 +160,19 @@ def lines(
         slug(f"{experiment} {title}"), title, "lines", x, metric, (), scale, log_y, note,
         experiment=experiment, fixed=fixed,
     )  # fmt: skip
-    return _with_series(blank, found)
+    return _without_lone_marks(_with_series(blank, found))
+
+
+def _without_lone_marks(figure: Figure) -> Figure:
+    """The figure without systems that have one mark, if it is drawn then and else is not."""
+    if not figure.empty:
+        return figure
+    kept = tuple(series for series in figure.series if len(series.points) > 1)
+    lone = ", ".join(series.label for series in figure.series if len(series.points) == 1)
+    left_out = f"not drawn, with one mark each: {lone}"
+    note = "; ".join(part for part in (figure.note, left_out) if part)
+    rest = replace(figure, series=kept, note=note)
+    return figure if rest.empty or len(kept) == 1 else rest
 
 
 def marks(

@@ -9,7 +9,7 @@ from tupelo_bench.harness.parameters import told
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
 from tupelo_bench.report.answers import HOW as ANSWERED
-from tupelo_bench.report.answers import answers
+from tupelo_bench.report.answers import SOURCES, answers
 from tupelo_bench.report.deviations import EXPLAINED, deviations
 from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
@@ -98,6 +98,7 @@ def _summary(run: Run) -> Iterator[str]:
     if found.rows:
         rows = [row[:-1] for row in found.rows]  # the figures stand in the page themselves
         yield f"<h2>{escape(found.title)}</h2><p>{escape(ANSWERED)}</p>"
+        yield f"<p>{escape(f'The publications: {SOURCES}.')}</p>"
         yield _html_table(found.heads[:-1], rows, words=True)
     for each in reversed(wins_and_losses(run)):
         if each.rows:

@@ -17,7 +17,7 @@ from tupelo_bench.harness.quantiles import QUANTILES
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
 from tupelo_bench.report.answers import HOW as ANSWERED
-from tupelo_bench.report.answers import answers
+from tupelo_bench.report.answers import SOURCES, answers
 from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.grids import text
@@ -103,6 +103,7 @@ def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
     if found.rows:
         yield f"## {found.title}"
         yield ANSWERED
+        yield f"The publications: {SOURCES}."
         yield table(found)
     wins, losses = wins_and_losses(run)
     for each in (losses, wins):

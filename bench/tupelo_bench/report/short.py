@@ -16,7 +16,7 @@ from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.experiments.settle.metrics import THROUGHPUT, TOGETHER
 from tupelo_bench.experiments.sort import RESPONSE
 from tupelo_bench.report.beside import is_peer
-from tupelo_bench.report.faster import comparisons
+from tupelo_bench.report.faster import Comparison, comparisons
 from tupelo_bench.report.tables import Table
 from tupelo_bench.report.units import digits, quantity, whole
 
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
     from tupelo_bench.harness.record import Measure, Run
 
-VERDICTS = ("confirmed", "in part", "refuted", "too little to tell", "not tested")
+HOW = (
+    "Behind a figure stands how many times better Tupelo's is: below 1, the other is better. A"
+    " tilde says that the repeats do not tell the two apart, a question mark that there are too few of"
+    " them, and a dash that it was not measured."
+)
+VERDICTS = ("confirmed", "in part", "refuted", "not shown", "too little to tell", "not tested")
 REFERENCE = "javaspaces"
 """The system of the literature that runs here."""
 # They share the memory of the program that measures: no other process could use them.
@@ -78,15 +83,19 @@ def in_short(run: Run, verdicts: Iterable[str]) -> tuple[list[str], Table]:
     found = []
     if counts:
         words = ", ".join(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
-        found.append(f"Of {counts.total()} claims of the literature: {words}.")
+        found.append(f"Of the {counts.total()} rows of claims of the literature below: {words}.")
     every = list(comparisons(run))
     sure = [each for each in every if each.doubt == ""]
     lost = sum(each.theirs_is_better for each in sure)
     if every:
         found.append(
             f"Of {whole(len(every))} comparisons with another system, Tupelo is significantly"
-            f" better in {whole(len(sure) - lost)}, and the other in {whole(lost)}."
+            f" better in {whole(len(sure) - lost)}, and the other in {whole(lost)}. In the"
+            f" remaining {whole(len(every) - len(sure))} the repeats can not tell them apart."
         )
+    if left_out := sum(remark.why == "over budget" for remark in run.left_out):
+        found.append(f"There was no time for {whole(left_out)} cells; they are named at the end.")
+    found.append(HOW)
     rows = [row for row in (_row(run, headline) for headline in HEADLINES) if row is not None]
     return found, Table(
         "In short", ("", "Tupelo", "the best of the others", REFERENCE), tuple(rows)
@@ -117,7 +126,6 @@ def _best(found: Sequence[Measure], headline: Headline) -> Measure | None:
 
 
 def _beside(theirs: Measure, ours: Measure, headline: Headline) -> str:
-    both = (theirs.summary.mean, ours.summary.mean)
-    more, less = both[::-1] if headline.metric == THROUGHPUT else both
-    ratio = f", {digits(more / less)} x" if less else ""
+    found = Comparison(headline.experiment, headline.metric, ours, theirs)
+    ratio = f", {found.doubt}{digits(1 / found.ratio)} x" if found.ratio else ""
     return f"{quantity(theirs.summary.mean, theirs.unit)}{ratio}"

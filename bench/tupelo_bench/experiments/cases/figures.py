@@ -18,6 +18,7 @@ from tupelo_bench.experiments.cases.skeleton import (
     LOCAL_WRITING,
     REMOTE_READING,
     SEARCH,
+    SEARCH_MEDIAN,
     TOTAL,
     VISITED,
 )
@@ -72,7 +73,8 @@ BY_WORKERS = (
     ByWorkers("8", LOCAL_WRITING, PASSWORD),
     ByWorkers("9", KEYED_READING, PASSWORD, (Beside("withdrawing", {}, KEYED_WITHDRAWING),),
               "by the same templates, after the index was built"),
-    ByWorkers("10", SEARCH, PASSWORD),
+    ByWorkers("10", SEARCH, PASSWORD, (Beside("the median", {}, SEARCH_MEDIAN),),
+              "a mean has the first searches, which build Tupelo's index"),
     ByWorkers("11", TOTAL, {**SORTING, "size": 1_000_000}),
     ByWorkers("12", TOTAL, SORTING),
     ByWorkers("13", REMOTE_READING, SORTING),

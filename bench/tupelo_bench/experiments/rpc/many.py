@@ -137,8 +137,9 @@ def work(bench: Bench, peer: Any) -> None:
 def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
     """Ask for everything at once, and wait for all answers.
 
-    Calls go to the servers in turn, so the places of the long ones decide how long they all take.
-    The seed of the repeat sets these places, the same for all peers.
+    A space gives each request to whoever is idle, and other callers send the next one to whoever
+    has answered. The places of the long ones decide how long they all take. The seed of the repeat
+    sets these places, the same for all peers.
     """
     bench.start.wait()
     client: Client = calls(peer).client(READERS)

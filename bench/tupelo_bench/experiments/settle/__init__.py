@@ -22,6 +22,8 @@ from tupelo_bench.experiments.settle import aging, knee, windows
 from tupelo_bench.experiments.settle.clients import once
 from tupelo_bench.experiments.settle.metrics import (
     ADDED,
+    AGING,
+    CLEANING,
     PAPER,
     PAPER_AGED,
     RESPONSE,
@@ -34,7 +36,8 @@ from tupelo_bench.experiments.settle.metrics import (
 from tupelo_bench.experiments.settle.plan import OBJECTS, Plan
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.runner import Job
-from tupelo_bench.report.figure import Figure, lines
+from tupelo_bench.report.figure import Figure, bars, lines, with_beside
+from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,7 +117,7 @@ class Settle(Experiment):
                 _aged(run, series, kind, clients, metric)
                 for metric, series in (all_of if kind == "Null" else all_of[:1])
             ]
-        return found
+        return [*found, *_cost_of_aging(run)]
 
     def printed(self, run: Run) -> list[Printed]:
         backends = self._backends(run)
@@ -147,6 +150,24 @@ def _aged(run: Run, series: str, kind: str, clients: int, metric: str) -> Figure
     fresh = aging.not_aged(run, metric, fixed)
     return lines(run, Settle.name, metric, "aged by", fixed=fixed, title=title,
                  log_y=metric != SHARE, note=note, also=fresh)  # fmt: skip
+
+
+def _cost_of_aging(run: Run) -> list[Figure]:
+    """How long it takes to age a space and to clean it, and which part of a run that is."""
+    workload = aging.QUICK_WORKLOAD if run.quick else aging.PRINTED_WORKLOAD
+    clients = 2 if run.quick else CLIENTS_AGED[0]
+    fixed = {"series": PAPER_AGED, "entry": "Null", "clients": clients}
+    of = f"{clients} clients, {whole(workload)} operations"
+    times, clean, share = (
+        bars(run, Settle.name, metric, "aged by", (workload,), fixed=fixed, title=title,
+             log_y=metric != SHARE)
+        for metric, title in (
+            (AGING, f"Null, {of}: to age a space and to clean it"),
+            (CLEANING, ""),
+            (SHARE, f"Null, {of}: aging and cleaning as a share of a run with the paper's delays"),
+        )
+    )  # fmt: skip
+    return [with_beside(times, clean, "to clean it"), share]
 
 
 def job(series: str, plan: Plan) -> Job:

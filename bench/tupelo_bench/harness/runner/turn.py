@@ -98,7 +98,9 @@ class Turn:
             if not again:
                 return
             for cell in again:
-                if cell.longest_s > self.part.left_s or not self._repeat(cell, self.part.end):
+                # Of one that an earlier sitting has, nobody knows here how long it takes.
+                least_s = cell.longest_s if cell.stages else CELL_LEAST_S
+                if least_s > self.part.left_s or not self._repeat(cell, self.part.end):
                     cell.closed = True
 
     def _most(self, cell: Cell) -> int:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo_bench.experiments.cases import Cases
+from tupelo_bench.experiments.mem import Mem
+from tupelo_bench.experiments.rpc import RPC
+from tupelo_bench.experiments.settle import Settle
+from tupelo_bench.experiments.sort import Sort
 from tupelo_bench.report.answers.claim import ALIKE
 from tupelo_bench.report.answers.of_calls import of_calls
 from tupelo_bench.report.answers.of_cases import of_cases
@@ -17,13 +22,18 @@ if TYPE_CHECKING:
     from tupelo_bench.report.answers.claim import Answer
 
 HOW = (
-    "A claim is judged by Tupelo's own cells, by the test (Mann-Whitney, 0.05). It is"
-    " confirmed where it holds in most cells that tell, and none says the reverse. It is refuted"
-    " where it holds in none, or most say the reverse. Else it holds in part. Two figures are alike"
-    f" where each is at most {ALIKE} times the other, also by the test. In brackets stand the"
-    " ratios of the means. The other systems stand beside. Where cells are untold, there are too"
-    " few repeats, or the figure is too near to a limit of the claim."
+    "A claim is judged by Tupelo's own cells, by the test (Mann-Whitney, 0.05). A cell holds where"
+    " the repeats differ as the claim says, and says the reverse where they differ the other way. A"
+    " cell can not be told where there are too few repeats, or where a figure is too near to a"
+    " limit of the claim. A claim is confirmed where it holds in most of the cells that can be told, and"
+    " none says the reverse. It is refuted where it holds in none and one says the reverse, or most"
+    " do. It is not shown where no cell differs. Else it holds in part. Two figures are alike where"
+    f" each is at most {ALIKE} times the other, also by the test. In brackets stand the ratios of"
+    " the means. The other systems stand beside, and do not count."
 )
+SHORT = {"MEM": Mem, "SETTLE": Settle, "LINDA": Cases, "LIMBO": RPC, "RPC": Sort}
+"""What the publications are called in the table."""
+SOURCES = "; ".join(f"{name} is {each.source}" for name, each in SHORT.items())
 
 
 def answers(run: Run, drawn: Collection[str] = ()) -> Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.harness.statistics import differ, is_mostly_below
 from tupelo_bench.report.beside import is_peer
-from tupelo_bench.report.units import digits
+from tupelo_bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ Pair = tuple["Measure", "Measure"]
 Cells = dict[str, Any]
 """Parameters that cells have in common."""
 Outcome = Literal["holds", "reverse", "equal", "untold"]
-Word = Literal["confirmed", "refuted", "in part", "too little to tell", "not tested"]
+Word = Literal["confirmed", "refuted", "not shown", "in part", "too little to tell", "not tested"]
 
 
 ALIKE = 1.1
@@ -81,13 +81,15 @@ def in_order(
     figure: str = "",
     of: str = OURS,
     note: str = "",
+    cells: int = 0,
 ) -> Answer:
     """A claim that the first of each pair is less.
 
     The verdict is that of the cells of one system, which the claim is `of`. The note stands behind
-    the evidence.
+    the evidence. There are `cells` of it in all, if that is given: fewer than half of them tell too
+    little.
     """
-    return _judged(_Claim(claim, source, figure, note, of), list(pairs), outcome)
+    return _judged(_Claim(claim, source, figure, note, of, cells=cells), list(pairs), outcome)
 
 
 def as_long(
@@ -122,6 +124,8 @@ class _Claim:
     of: str = OURS
     of_first: bool = False
     """Whether the ratios are those of the first of each pair to the second."""
+    cells: int = 0
+    """How many cells the claim is of; 0 where that is not said."""
 
 
 def _judged(claim: _Claim, pairs: list[Pair], judge: Callable[[Pair], Outcome]) -> Answer:
@@ -137,6 +141,9 @@ def _judged(claim: _Claim, pairs: list[Pair], judge: Callable[[Pair], Outcome]) 
         if side
     ]
     verdict = _verdict([judge(pair) for pair in ours]) if ours else "not tested"
+    if 2 * len(ours) < claim.cells:
+        verdict = "too little to tell"
+        parts.append(f"there are {claim.cells} cells of it")
     evidence = "; ".join([*parts, *([claim.note] if claim.note else [])])
     return Answer(claim.text, claim.source, verdict, evidence, claim.figure)
 
@@ -150,6 +157,7 @@ def valued(
     *,
     figure: str = "",
     of: str = OURS,
+    note: str = "",
 ) -> Answer:
     """A claim that a figure of one system lies between two values, both included."""
     ours = [measure.summary.mean for measure in measures if measure.backend == of]
@@ -160,8 +168,10 @@ def valued(
     within = [low <= value <= high for value in ours]
     verdict: Word = "confirmed" if all(within) else "in part" if any(within) else "refuted"
     who = "Tupelo" if of == OURS else of
-    parts = [f"{who} {_span(ours)}", *([f"the others {_span(theirs)}"] if theirs else [])]
-    return Answer(claim, source, verdict, "; ".join(parts), figure)
+    unit = next((measure.unit for measure in measures), "")
+    parts = [f"{who} {_span(ours, unit)}"]
+    parts += [f"the others {_span(theirs, unit)}"] if theirs else []
+    return Answer(claim, source, verdict, "; ".join([*parts, *([note] if note else [])]), figure)
 
 
 def not_tested(claim: str, source: str, why: str) -> Answer:
@@ -204,12 +214,14 @@ def _counted(who: str, found: Sequence[Outcome], ratios: Sequence[float]) -> str
     if reverse := found.count("reverse"):
         text += f", the reverse in {reverse}"
     if untold := found.count("untold"):
-        text += f", untold in {untold}"
+        text += f", {untold} can not be told"
     return f"{text} ({_span(ratios)} times)" if ratios else text
 
 
-def _span(values: Sequence[float]) -> str:
-    ends = dict.fromkeys(digits(value) for value in (min(values), max(values)))
+def _span(values: Sequence[float], unit: str = "") -> str:
+    """The least and the greatest; those that are times with their units."""
+    both = (min(values), max(values))
+    ends = dict.fromkeys(quantity(v, unit) if unit == "s" else digits(v) for v in both)
     return " to ".join(ends)
 
 
@@ -221,6 +233,8 @@ def _verdict(found: Sequence[Outcome]) -> Word:
     right, wrong = told.count("holds"), told.count("reverse")
     if right > len(told) / 2 and not wrong:
         return "confirmed"
+    if not right and not wrong:
+        return "not shown"
     if not right or wrong > len(told) / 2:
         return "refuted"
     return "in part"

@@ -107,6 +107,8 @@ def _of_settle(run: Run) -> Iterator[Answer]:
     for space in ("javaspaces", OURS):
         yield _knee(run, space)
     aged = list(against_fresh(run, RESPONSE, PAPER_AGED, entry="Null"))
+    most = max((m.parameters["aged by"] for m in run.find("settle", RESPONSE, series=PAPER_AGED)),
+               default=WORKLOADS[0])  # fmt: skip
     yield in_order(
         f"{whole(PRINTED_WORKLOAD)} operations before the run add to the response time of empty"
         " entries (there 30 %).", "SETTLE",
@@ -114,10 +116,16 @@ def _of_settle(run: Run) -> Iterator[Answer]:
         figure="settle-null-8-clients-aged-paper",
     )  # fmt: skip
     yield in_order(
-        f"{whole(WORKLOADS[-1])} operations before the run add more to the response time than"
-        f" {whole(WORKLOADS[0])}.", "SETTLE",
-        paired(run, "settle", RESPONSE, {"series": PAPER_AGED, "aged by": WORKLOADS[0]},
-               {"series": PAPER_AGED, "aged by": WORKLOADS[-1]}),
+        "The more operations there were before the run, the more they add to the response time"
+        f" (here up to {whole(most)}, against {whole(WORKLOADS[0])}; there up to"
+        f" {whole(WORKLOADS[-1])}).", "SETTLE",
+        [
+            pair
+            for workload in WORKLOADS[1:]
+            for pair in paired(run, "settle", RESPONSE,
+                               {"series": PAPER_AGED, "aged by": WORKLOADS[0]},
+                               {"series": PAPER_AGED, "aged by": workload})
+        ],
         figure="settle-null-8-clients-aged-paper",
     )  # fmt: skip
     yield in_order(
@@ -137,8 +145,8 @@ def _of_settle(run: Run) -> Iterator[Answer]:
 def _knee(run: Run, space: str) -> Answer:
     """Where the knee of a system is; there it was JavaSpaces'."""
     claim = (
-        f"From 8 to 14 clients on, the throughput of a space ({space}) no longer rises and its"
-        " response time does."
+        f"The knee of a space ({space}) is at 8 to 14 clients: from there on only its response time"
+        " rises."
     )
     figure = "settle-null-all-at-once"
     empty = {"series": TOGETHER, "entry": "Null"}
@@ -151,7 +159,8 @@ def _knee(run: Run, space: str) -> Answer:
     if measured and not any(measure.backend == space for measure in knees):
         evidence = f"{space} has no knee within its clients"
         return Answer(claim, "SETTLE", "refuted", evidence, figure)
-    return valued(claim, "SETTLE", knees, *KNEE_PRINTED, figure=figure, of=space)
+    note = "clients at the knee"
+    return valued(claim, "SETTLE", knees, *KNEE_PRINTED, figure=figure, of=space, note=note)
 
 
 def _shares(run: Run) -> Iterator[Measure]:

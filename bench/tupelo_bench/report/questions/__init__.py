@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tupelo_bench.report.questions.adapters import adapters
 from tupelo_bench.report.questions.aging import aging
 from tupelo_bench.report.questions.field_order import field_order
 from tupelo_bench.report.questions.filling import filling
@@ -34,6 +35,7 @@ def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
         field_order(run),
         search(run),
         memory(run),
+        adapters(run),
     ):
         tables = tuple(table for table in question.tables if table.rows)
         if tables:
