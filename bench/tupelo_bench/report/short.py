@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 HOW = (
     "Behind a figure stands how many times better Tupelo's is: below 1, the other is better. A"
-    " tilde says that the repeats do not tell the two apart, a question mark that there are too few of"
-    " them, and a dash that it was not measured."
+    " tilde says that the repeats do not tell the two apart, a question mark that there are too few"
+    " of them, and a dash that it was not measured."
 )
 VERDICTS = ("confirmed", "in part", "refuted", "not shown", "too little to tell", "not tested")
 REFERENCE = "javaspaces"

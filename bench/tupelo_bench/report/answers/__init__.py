@@ -25,9 +25,10 @@ HOW = (
     "A claim is judged by Tupelo's own cells, by the test (Mann-Whitney, 0.05). A cell holds where"
     " the repeats differ as the claim says, and says the reverse where they differ the other way. A"
     " cell can not be told where there are too few repeats, or where a figure is too near to a"
-    " limit of the claim. A claim is confirmed where it holds in most of the cells that can be told, and"
-    " none says the reverse. It is refuted where it holds in none and one says the reverse, or most"
-    " do. It is not shown where no cell differs. Else it holds in part. Two figures are alike where"
+    " limit of the claim. A claim is confirmed where it holds in most of the cells that can be"
+    " told, and none says the reverse. It is refuted where it holds in none and one says the"
+    " reverse, or most do. It is not shown where no cell differs. Else it holds in part. Two figures"
+    " are alike where"
     f" each is at most {ALIKE} times the other, also by the test. In brackets stand the ratios of"
     " the means. The other systems stand beside, and do not count."
 )
