@@ -137,6 +137,7 @@ def test_what_keys_add_stands_beside_what_they_add_to_a_dictionary():
         dictionary("dict insert by key", 9, fill=1_000_000, at="the end"),
         dictionary("dict pop by key", 1, fill=0),
         dictionary("dict pop by key", 8, fill=1_000_000),
+        dictionary("dict pop by key", 80, fill=1_000_000, of="another machine"),
     )
     assert verdict(run, "a space with keys")[2] == (
         f"{measured}; a private dictionary of Python: insert 3.00 x, pop 8.00 x"

@@ -27,8 +27,8 @@ HOW = (
     " cell can not be told where there are too few repeats, or where a figure is too near to a"
     " limit of the claim. A claim is confirmed where it holds in most of the cells that can be"
     " told, and none says the reverse. It is refuted where it holds in none and one says the"
-    " reverse, or most do. It is not shown where no cell differs. Else it holds in part. Two figures"
-    " are alike where"
+    " reverse, or most do. It is not shown where no cell differs. Else it holds in part. Two"
+    " figures are alike where"
     f" each is at most {ALIKE} times the other, also by the test. In brackets stand the ratios of"
     " the means. The other systems stand beside, and do not count."
 )

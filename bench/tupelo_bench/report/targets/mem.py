@@ -112,7 +112,7 @@ def _dictionary(run: Run) -> str:
     for metric, name in ((DICT_PUT, "insert"), (DICT_TAKE, "pop")):
         found = {
             m.parameters["fill"]: m.summary.mean
-            for m in run.find("yardsticks", metric)
+            for m in run.find("yardsticks", metric, of=None)  # not of another machine
             if "at" not in m.parameters
         }
         if found.get(0) and len(found) > 1:
