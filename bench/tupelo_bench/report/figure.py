@@ -170,7 +170,7 @@ def _without_lone_marks(figure: Figure) -> Figure:
     kept = tuple(series for series in figure.series if len(series.points) > 1)
     lone = ", ".join(series.label for series in figure.series if len(series.points) == 1)
     left_out = f"not drawn, with one mark each: {lone}"
-    note = "; ".join(part for part in (figure.note, left_out) if part)
+    note = "; ".join(part for part in (figure.note.rstrip("."), left_out) if part)
     rest = replace(figure, series=kept, note=note)
     return figure if rest.empty or len(kept) == 1 else rest
 
