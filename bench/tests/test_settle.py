@@ -463,7 +463,7 @@ def test_a_queue_whose_puts_end_in_the_putting_process_takes_no_part_and_the_fig
         for backend in ("sqlite", "mp-queue")
     }  # fmt: skip
     left_out = "multiprocessing.Queue is left out"
-    by_clients = [figure for figure in figures["sqlite"] if "aged" not in figure.title]
+    by_clients = [figure for figure in figures["sqlite"] if figure.x_label == "clients"]
     assert by_clients
     assert all(figure.note.startswith(left_out) for figure in by_clients)
     assert not any(left_out in figure.note for figure in figures["mp-queue"])  # an older record
