@@ -67,18 +67,19 @@ def without(run: Run, experiments: Collection[str], backends: Collection[str] | 
     def is_left_out(experiment: str, backend: str) -> bool:
         return experiment in experiments and (backends is None or backend in backends)
 
+    measures = [m for m in run.measures if not is_left_out(m.experiment, m.backend)]
+    gone = set(experiments) - {measure.experiment for measure in measures}
     spent_s = {
         experiment: {name: s for name, s in each.items() if not is_left_out(experiment, name)}
         for experiment, each in run.spent_s.items()
-        if backends is not None or experiment not in experiments
+        if experiment not in gone
     }
-    where = run.placements.items()
     return replace(
         run,
-        measures=[m for m in run.measures if not is_left_out(m.experiment, m.backend)],
+        measures=measures,
         remarks=[r for r in run.remarks if not is_left_out(r.experiment, r.backend)],
         spent_s=spent_s,
-        placements={n: at for n, at in where if backends is not None or n not in experiments},
+        placements={name: at for name, at in run.placements.items() if name not in gone},
     )
 
 
