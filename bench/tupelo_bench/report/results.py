@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 HEAD = """# Results
 
-Made by `tupelo bench` from [run.json](run.json), no figure is typed by hand. [The page](report.html)
-has all figures in one file, and all means with their standard deviations; [run.csv](run.csv) has a
-line per measure. What a cell is, and other words, stands [below](#words); what it all means, in
-`docs/benchmarks.md` of Tupelo.
+Made by `tupelo bench` from [run.json](run.json), no figure is typed by hand.
+[The page](report.html) has all figures in one file, and all means with their standard deviations;
+[run.csv](run.csv) has a line per measure. What a cell is, and other words, stands [below](#words);
+what it all means, in `docs/benchmarks.md` of Tupelo.
 """
 SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
 far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
