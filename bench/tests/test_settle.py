@@ -495,6 +495,19 @@ def test_the_knee_is_looked_for_before_anything_else():
     assert {p["series"] for p in first} == {"all at once"}
 
 
+def test_each_kind_of_entry_has_a_line_before_any_other_kind_is_aged():
+    jobs = Settle().jobs(SQLite, Options())
+    together = [job for job in jobs if job.parameters["series"] == "all at once"]
+    for kind in set(KINDS) - {"Null"}:
+        early = [job for job in together if job.parameters["entry"] == kind and job.rank <= 2]
+        assert [job.parameters["clients"] for job in early] == [1, 8, 22]
+        aged = [
+            job for job in jobs if job.parameters["entry"] == kind and "aged by" in job.parameters
+        ]
+        assert {job.rank for job in aged} == {4}
+
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_entry_that_is_not_what_was_put_is_refused(kind):
     entry = ENTRIES[kind]

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 CLIENTS = (2, 8, 14, 22)  # with the delays of the paper
 CLIENTS_TOGETHER = (1, 2, 4, 8, 14, 22)
 CLIENTS_BETWEEN = (4, 14)  # tell least about the knee
+CLIENTS_SPAN = (1, 8, 22)  # make a line: the fewest, those at the knee of the paper, and the most
 WINDOWS_WEIGHT = 5.0  # of a cell of windows, however many clients it has
 CLIENTS_AGED = (8, 14)
 KINDS_QUICK = ("Null", "Array")
@@ -195,13 +196,23 @@ def job(series: str, plan: Plan) -> Job:
 
 
 def _rank(series: str, plan: Plan) -> int:
-    """The knee first, then what aging costs, as the paper prints it, then all the rest."""
+    """The knee first, then what aging costs, then what makes each line of the paper a line."""
+    if plan.workload is not None:
+        return _rank_aged(series, plan)
     if plan.kind != "Null":
-        return 3 if series == PAPER else 4
+        return 2 if series == TOGETHER and plan.clients in CLIENTS_SPAN else 3
     if series == TOGETHER:
         return 1 if plan.clients in CLIENTS_BETWEEN else 0
-    few = plan.clients in (CLIENTS[0], CLIENTS_AGED[0])
-    if series in (TOGETHER_AGED, PAPER_AGED):
-        near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
-        return AGED_RANK if near and few else 3
     return AGED_RANK if plan.clients == CLIENTS_AGED[0] else 2
+
+
+def _rank_aged(series: str, plan: Plan) -> int:
+    """As the paper prints it, then by more and fewer operations, then with other kinds."""
+    if plan.kind != "Null":
+        return 4
+    if plan.clients != CLIENTS_AGED[0]:
+        return 3
+    near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
+    if near:
+        return AGED_RANK
+    return 2 if series == PAPER_AGED else 3

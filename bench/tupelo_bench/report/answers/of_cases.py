@@ -25,6 +25,7 @@ from tupelo_bench.report.answers.claim import (
     at_most,
     in_order,
     not_tested,
+    outcome,
     paired,
     valued,
 )
@@ -41,6 +42,7 @@ SOURCE = "LINDA"
 SOME, MANY = 5, 15  # workers
 OCEAN, GIGASPACES_S = 1_200, 60e-6  # the size that is printed, and the longest of its remote reads
 ROWS = {"case": "matrix rows"}
+LEARNED, IN_TURN = {"search": "success factor"}, {"search": "round robin"}
 
 
 def of_cases(run: Run) -> Iterator[Answer]:
@@ -53,6 +55,11 @@ def of_cases(run: Run) -> Iterator[Answer]:
     yield valued(
         "The slowest worker searches for longer than the mean of all.", SOURCE,
         list(run.find("cases", IMBALANCE, **ROWS)), UNEVEN_FROM, EVER,
+    )  # fmt: skip
+    yield in_order(
+        "Of two orders of search, the one by which the slowest worker searches longer against the"
+        " mean makes the program slower.", SOURCE, _by_imbalance(run),
+        note="of the cells whose slowest workers differ",
     )  # fmt: skip
     yield in_order(
         "A read of another's space takes longer than one of the own.", SOURCE,
@@ -123,7 +130,6 @@ def _of_password(run: Run) -> Iterator[Answer]:
 
 def _of_searches(run: Run) -> Iterator[Answer]:
     """The success factor, where it is to help and where it is not."""
-    learned, in_turn = {"search": "success factor"}, {"search": "round robin"}
     b_1, uniform = {**ROWS, "rows": "B-1"}, {**ROWS, "rows": "uniform"}
     spread = {"case": visits.CASE}
     yield in_order(
@@ -132,7 +138,7 @@ def _of_searches(run: Run) -> Iterator[Answer]:
         [
             pair
             for of in ({"case": "ocean"}, b_1, {**spread, "tuples": "at two neighbours"})
-            for pair in paired(run, "cases", VISITED, {**of, **learned}, {**of, **in_turn})
+            for pair in paired(run, "cases", VISITED, {**of, **LEARNED}, {**of, **IN_TURN})
         ],
         figure="visited-nodes",
     )  # fmt: skip
@@ -142,14 +148,14 @@ def _of_searches(run: Run) -> Iterator[Answer]:
         [
             pair
             for of in (uniform, {**spread, "tuples": "everywhere"})
-            for pair in paired(run, "cases", VISITED, {**of, **in_turn}, {**of, **learned})
+            for pair in paired(run, "cases", VISITED, {**of, **IN_TURN}, {**of, **LEARNED})
         ],
         ALIKE,
         figure="by-rows-as-listed-uniform-visited-nodes",
     )  # fmt: skip
     yield in_order(
         "By success factor a search visits fewer spaces with B-1 than with uniform rows.", SOURCE,
-        paired(run, "cases", VISITED, {**b_1, **learned}, {**uniform, **learned}),
+        paired(run, "cases", VISITED, {**b_1, **LEARNED}, {**uniform, **LEARNED}),
         figure="by-rows-as-listed-uniform-visited-nodes",
     )  # fmt: skip
 
@@ -170,6 +176,21 @@ def _of_matrices(run: Run) -> Iterator[Answer]:
                    {**uniform, "search": "round robin"}),
             figure=f"by-blocks-of-{block}-x",
         )  # fmt: skip
+
+
+def _by_imbalance(run: Run) -> list[Pair]:
+    """The totals of one program by two orders of search, first by the more even one."""
+    found = []
+    for pair in paired(run, "cases", IMBALANCE, IN_TURN, LEARNED):
+        apart = outcome(pair)
+        if apart not in ("holds", "reverse"):
+            continue
+        even, uneven = pair if apart == "holds" else reversed(pair)
+        less = run.find_one("cases", TOTAL, even.backend, **even.parameters)
+        more = run.find_one("cases", TOTAL, uneven.backend, **uneven.parameters)
+        if less is not None and more is not None:
+            found.append((less, more))
+    return found
 
 
 def _by_transport(run: Run, transport: str) -> list[Pair]:
