@@ -1,13 +1,13 @@
 """Claims of processes that die, stop and fork: nothing is lost, nothing is done twice."""
 
 import os
-import pathlib
 import random
 import signal
 import subprocess
 import sys
 
 import pytest
+from stopping import stop
 
 import tupelo as ts
 from tupelo import REST
@@ -174,8 +174,7 @@ def test_a_blocked_claim_of_a_stopped_process_loses_what_it_was_handed(
 ):
     slow = start(WAITS, shm_url, how)
     eventually(lambda: shm.stat()["waiters"] == 1)
-    slow.send_signal(signal.SIGSTOP)
-    eventually(lambda: is_stopped(slow.pid))
+    stop(slow)
     shm.put("job", 1)
     claim = shm.claim("job", int, timeout=60)  # K2, T3
     assert (claim.tuple, claim.attempt) == (("job", 1), 1)
@@ -184,15 +183,6 @@ def test_a_blocked_claim_of_a_stopped_process_loses_what_it_was_handed(
     shm.put("job", 2)
     assert shm.take("held", int, timeout=60) == ("held", 2)
     assert slow.communicate()[1] == ""
-
-
-def is_stopped(pid):
-    """Whether each thread of a process has come to a halt."""
-    states = (
-        task.joinpath("stat").read_text().rpartition(")")[2].split()[0]
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-    )
-    return all(state == "T" for state in states)
 
 
 def test_what_a_stopped_transaction_was_handed_is_back_when_its_time_is_over(
@@ -205,8 +195,7 @@ def test_what_a_stopped_transaction_was_handed_is_back_when_its_time_is_over(
     )
     slow = start(code, shm_url)
     eventually(lambda: shm.stat()["waiters"] == 1)
-    slow.send_signal(signal.SIGSTOP)
-    eventually(lambda: is_stopped(slow.pid))
+    stop(slow)
     shm.put("job", 1)
     assert shm.take("job", int, timeout=60) == ("job", 1)  # X5
     slow.send_signal(signal.SIGCONT)

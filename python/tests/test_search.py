@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 import pytest
+from stopping import stop
 
 import tupelo as ts
 from tupelo import REST
@@ -258,7 +259,7 @@ def test_a_searcher_that_is_killed_leaves_its_places_and_all_tuples_l5_t5(shared
     for number in range(5):
         searcher = start(SEARCHER, *urls, "round robin")
         eventually(lambda: min(waiters(shared)) > 0)
-        searcher.send_signal(signal.SIGSTOP)
+        stop(searcher)
         # Handed over to one that will never pick them up.
         for space in shared:
             space.put("job", number)
