@@ -451,7 +451,8 @@ def test_who_lacks_a_part_of_the_calls_is_listed():
         lacks = {
             part
             for part, name in (
-                ("open loop", "load"), ("one to many", "readers"), ("undirected", "requests")
+                ("open loop", "load"), ("one to many", "readers"), ("undirected", "requests"),
+                ("directed", "order"),
             )
             if name not in asked
         }  # fmt: skip

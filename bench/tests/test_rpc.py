@@ -1,14 +1,19 @@
 """`bench rpc`: what is timed, where it runs, and what stands beside the printed numbers."""
 
+import os
+import threading
 from collections import Counter
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
 
+import tupelo as ts
 from tupelo_bench.backends.grpc_calls import GRPC
 from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.omniorb import OmniORB
 from tupelo_bench.backends.redis import Redis
+from tupelo_bench.backends.space_calls import DirectedCalls
 from tupelo_bench.backends.sqlite import SQLite
 from tupelo_bench.backends.udp import UDP
 from tupelo_bench.experiments.rpc import RPC, SIZES, load, many
@@ -251,13 +256,12 @@ class Answering:
         pass
 
 
-def test_where_the_long_requests_stand_is_up_to_the_seed_and_the_same_for_all(monkeypatch):
+def test_where_the_long_requests_stand_is_up_to_the_seed_and_the_same_for_all():
     orders = []
     for seed in (1, 1, 2):
         client = Answering()
-        monkeypatch.setattr(many, "calls", lambda _, client=client: client)
         bench = SimpleNamespace(start=Line(), profiler=Profiler())
-        many.hand_out(bench, None, Plan(0, 0, 64, 8), seed)
+        many.hand_out(bench, client, Plan(0, 0, 64, 8), seed, many.UNDIRECTED)
         *warm_up, requests = client.asked
         assert warm_up == [[b"0"] * many.READERS] * 2
         assert Counter(requests) == {b"0.02": 8, b"0.001": 56}
@@ -266,3 +270,43 @@ def test_where_the_long_requests_stand_is_up_to_the_seed_and_the_same_for_all(mo
     # Calls go to the servers in turn: they would all go to one if the long ones stood evenly.
     at = [number % many.READERS for number, each in enumerate(orders[0]) if each == b"0.02"]
     assert len(set(at)) > 1
+
+
+def test_a_directed_request_goes_to_the_server_that_it_names():
+    number, servers = count(), 3
+    asked = [str(next(number)).encode() for _ in range(4 * servers)]
+
+    def serve(servant, heard):
+        def answer(request):
+            heard.append(request)
+            return request
+
+        servant.serve(answer)
+
+    name = f"directed-{os.getpid()}"
+    with ts.connect(f"mem://{name}") as space:
+        way = DirectedCalls(SimpleNamespace(open=lambda _: ts.connect(f"mem://{name}")))
+        heard = [[] for _ in range(servers)]
+        threads = [
+            threading.Thread(target=serve, args=(way.servant(each), heard[each]))
+            for each in range(servers)
+        ]
+        for thread in threads:
+            thread.start()
+        client = way.client(servers)
+        answers = client.call_many(asked)
+        client.stop(servers)
+        for thread in threads:
+            thread.join(60)
+        client.close()
+        assert space.stat()["tuples"] == 0
+    assert sorted(answers) == sorted(asked)
+    assert heard == [asked[each::servers] for each in range(servers)]
+
+
+def test_only_spaces_direct_the_requests_of_unequal_length():
+    for peer, directs in ((Redis, True), (JavaSpaces, True), (UDP, False), (GRPC, False)):
+        jobs = RPC().jobs(peer, Options())
+        of_requests = [job.parameters for job in jobs if "requests" in job.parameters]
+        cell = {"requests": 64, "servers": many.READERS}
+        assert of_requests == [cell, *([{**cell, "order": "in turn"}] if directs else [])]

@@ -201,7 +201,10 @@ def test_a_caller_goes_on_until_it_is_warm_in_all_that_calls(monkeypatch):
         bag, (bench, counts) = Bag(), steady()
         monkeypatch.setattr(module, "calls", lambda _, bag=bag: bag)
         how = calls.Plan(0, 0, exchanges, 8, load.SAME_LOAD, 0.004, until_steady=True)
-        process(bench, Redis(), how, *([1] if process is many.hand_out else []))
+        if process is many.hand_out:
+            process(bench, bag, how, 1, many.UNDIRECTED)
+        else:
+            process(bench, Redis(), how)
         cycle = calls.CYCLE - calls.CYCLE % (many.READERS if process is many.hand_out else 1)
         counted = 4 if process is load.ask_at_a_rate else exchanges
         assert bag.calls == 8 + 5 * cycle + counted

@@ -281,11 +281,10 @@ def test_who_calls_refuses_another_answer(answer, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", [lambda asked: asked[1:], lambda asked: [*asked[1:], b"0"]])
-def test_undirected_requests_have_to_be_answered_each_by_its_own(wrong, monkeypatch):
-    client = SimpleNamespace(call_many=wrong)
-    monkeypatch.setattr(many, "calls", lambda _: SimpleNamespace(client=lambda _: client))
+def test_undirected_requests_have_to_be_answered_each_by_its_own(wrong):
+    way = SimpleNamespace(client=lambda _: SimpleNamespace(call_many=wrong))
     with pytest.raises(WrongResultError):
-        many.hand_out(Bench(0, Profiler(), NOBODY_WAITS), None, CALL, 1)
+        many.hand_out(Bench(0, Profiler(), NOBODY_WAITS), way, CALL, 1, many.UNDIRECTED)
 
 
 def test_a_native_program_has_to_make_all_calls_that_were_asked_for():

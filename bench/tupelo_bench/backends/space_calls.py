@@ -24,9 +24,9 @@ class SpaceCalls:
     backend: Backend
 
     def servant(self, number: int) -> Servant:
-        """Open the space."""
+        """Open the space; every server takes every request."""
         del number
-        return SpaceServant(self.backend.open(SPACE))
+        return SpaceServant(self.backend.open(SPACE), int)
 
     def client(self, servers: int) -> Client:
         """Open the space."""
@@ -34,17 +34,33 @@ class SpaceCalls:
         return SpaceClient(self.backend.open(SPACE))
 
 
-class SpaceServant:
-    """Takes requests and puts responses."""
+@dataclass(frozen=True)
+class DirectedCalls:
+    """The same space, but each request names its server, and nobody else takes it."""
 
-    def __init__(self, space: Any) -> None:
+    backend: Backend
+
+    def servant(self, number: int) -> Servant:
+        """Open the space."""
+        return SpaceServant(self.backend.open(SPACE), number)
+
+    def client(self, servers: int) -> Client:
+        """Open the space."""
+        return DirectingClient(self.backend.open(SPACE), servers)
+
+
+class SpaceServant:
+    """Takes the requests whose number is as wanted, and puts responses."""
+
+    def __init__(self, space: Any, wanted: int | type[int]) -> None:
         self._space = space
+        self._wanted = wanted
 
     def serve(self, answer: Answer) -> None:
         """Answer until asked to stop."""
         take, put = self._space.take, self._space.put
         while True:
-            _, number, request = take("request", int, bytes)
+            _, number, request = take("request", self._wanted, bytes)
             if request == STOP:
                 break
             put("response", number, answer(request))
@@ -77,3 +93,22 @@ class SpaceClient:
     def close(self) -> None:
         """Let go of the space."""
         self._space.close()
+
+
+class DirectingClient(SpaceClient):
+    """Gives the requests to the servers in turn, whether they are idle or not."""
+
+    def __init__(self, space: Any, servers: int) -> None:
+        super().__init__(space)
+        self._servers = servers
+
+    def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
+        """Ask the servers in turn, all at once."""
+        for number, request in enumerate(requests):
+            self._space.put("request", number % self._servers, request)
+        return [self._space.take("response", int, bytes)[2] for _ in requests]
+
+    def stop(self, servers: int) -> None:
+        """End the servers."""
+        for number in range(servers):
+            self._space.put("request", number, STOP)

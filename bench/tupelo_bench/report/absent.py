@@ -22,6 +22,7 @@ SERVED = "the same engine behind a server: the other experiments show what that 
 FILE = "the same engine in a file: `settle` shows what that costs"
 DURABLE = "is sqlite with a sync at each commit: `settle` shows what that costs"
 NATIVE = "its loop is C++ and times itself, request after request: it can do no other pattern"
+IDLE = "their callers send the next request to whoever has answered, and to no one before that"
 
 ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (("mem", "settle", "cases"), "", ("udp", "grpc", "omniorb"), CALLS),
@@ -43,6 +44,9 @@ ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (("rpc",), "open loop", ("omniorb",), NATIVE),
     (("rpc",), "one to many", ("omniorb",), NATIVE),
     (("rpc",), "undirected", ("omniorb",), NATIVE),
+    (("rpc",), "directed", ("udp", "udp-spinning", "grpc"), IDLE),
+    (("rpc",), "directed", ("omniorb",), NATIVE),
+    (("rpc",), "directed", ("tupelo-aio",), "the same space waits otherwise: tupelo-shm shows it"),
     (("settle",), "remote clients", ("all",), "everything is on one host"),
     (("settle",), "durable", ("all but sqlite and Tupelo",), "the others sync nothing to a disk"),
     (

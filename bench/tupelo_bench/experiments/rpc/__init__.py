@@ -3,7 +3,7 @@
 Davies, Friday, Wade, Blair: An asynchronous distributed systems platform for heterogeneous
 environments (L²imbo), 1998. A request carries n bytes, the answer none; also the same number each
 way. Two things that a space is made for stand beside: one tuple that N read, and requests that go
-to whoever is idle.
+to whoever is idle; the same requests go to each server in turn, too.
 
 Round trips are means of many, in a closed loop, as in the paper; under load they are measured in an
 open loop, from when a request was due: at half the rate that the peer's own closed loop reaches,
@@ -29,10 +29,13 @@ from tupelo_bench.experiments.rpc.load import (
     open_loop,
 )
 from tupelo_bench.experiments.rpc.many import (
+    DIRECTED,
+    IN_TURN,
     NEWS_SCHEMA,
     ONE_TO_MANY,
     READERS,
     UNDIRECTED,
+    directed,
     one_to_many_calls,
     one_to_many_space,
     undirected,
@@ -40,7 +43,7 @@ from tupelo_bench.experiments.rpc.many import (
 from tupelo_bench.experiments.rpc.printed import COLUMNS, printed
 from tupelo_bench.harness.placement import PLACEMENTS, lacking
 from tupelo_bench.harness.runner import Job
-from tupelo_bench.report.figure import Figure, bars, lines, percentiles
+from tupelo_bench.report.figure import Figure, bars, lines, percentiles, with_beside
 from tupelo_bench.report.units import quantity
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ EXCHANGES = 1_000
 OPEN_LOOP_S = 2.0
 NEWS = 100
 NEWS_BYTES = 256
-REQUESTS = 64  # undirected ones
+REQUESTS = 64  # of unequal length
 
 
 class RPC(Experiment):
@@ -122,6 +125,8 @@ class RPC(Experiment):
         plan = Plan(0, 0, 8 if quick else REQUESTS, operations, until_steady=steady)
         parameters = {"requests": plan.exchanges, "servers": READERS}
         found.append(self._job(parameters, undirected, plan, "free", rank=1))
+        if issubclass(peer, Backend):
+            found.append(self._job({**parameters, **IN_TURN}, directed, plan, "free", rank=1))
         return found
 
     def _job(
@@ -168,7 +173,8 @@ class RPC(Experiment):
                 UNDIRECTED: f"Requests of unequal length for {READERS} servers",
             }[metric]
             found.append(bars(run, "rpc", metric, x, many[x], fixed={}, title=title))
-        return found
+        in_turn = bars(run, "rpc", DIRECTED, "servers", [READERS], fixed=IN_TURN, title="")
+        return [*found[:-1], with_beside(found[-1], in_turn, "directed, to each server in turn")]
 
     def printed(self, run: Run) -> list[Printed]:
         return printed(run)

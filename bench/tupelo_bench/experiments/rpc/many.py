@@ -1,4 +1,7 @@
-"""What a space is made for: one message for many processes, and requests for whoever is idle."""
+"""What a space is made for: one message for many processes, and requests for whoever is idle.
+
+The second stands beside requests that go to each server in turn, through the same space.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.base import Schema, Shape
-from tupelo_bench.backends.space_calls import SPACE
+from tupelo_bench.backends.space_calls import SPACE, DirectedCalls
 from tupelo_bench.experiments.rpc.calls import CYCLE, calls, serve
 from tupelo_bench.experiments.warming import note_warming, warm_until_steady
 from tupelo_bench.harness.workers import WrongResultError
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 READERS = 4
 ONE_TO_MANY = "one to many"
 UNDIRECTED = "undirected"
+DIRECTED = "directed"
+IN_TURN = {"order": "in turn"}  # of directed requests: what their cells have beside the others
 SHORT_S, LONG_S = 0.001, 0.020  # what a server does for an undirected request
 LONG_EVERY = 8
 WARM_UP_PART = 10  # of the operations to warm up: each message is some ten of them
@@ -116,15 +121,24 @@ def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
 
 def undirected(stage: Stage, plan: Plan) -> None:
     """Requests of unequal length; only a space gives them to whoever is idle."""
-    hand = (hand_out, (stage.peer, plan, stage.seed))
-    *_, profiler = stage.run(*[(work, (stage.peer,))] * READERS, hand)[1]
+    _requests(stage, plan, UNDIRECTED, calls(stage.peer))
+
+
+def directed(stage: Stage, plan: Plan) -> None:
+    """The same requests through the same space, each for one server."""
+    _requests(stage, plan, DIRECTED, DirectedCalls(stage.peer))
+
+
+def _requests(stage: Stage, plan: Plan, metric: str, way: Any) -> None:
+    hand = (hand_out, (way, plan, stage.seed, metric))
+    *_, profiler = stage.run(*[(work, (way,))] * READERS, hand)[1]
     note_warming(stage, [profiler])
-    stage.note(UNDIRECTED, "s", [profiler.tracks[UNDIRECTED].total_s])
+    stage.note(metric, "s", [profiler.tracks[metric].total_s])
 
 
-def work(bench: Bench, peer: Any) -> None:
+def work(bench: Bench, way: Any) -> None:
     """Answer; the request says how long that takes."""
-    servant = calls(peer).servant(bench.number)
+    servant = way.servant(bench.number)
     bench.start.wait()
 
     def answer(request: bytes) -> bytes:
@@ -134,7 +148,7 @@ def work(bench: Bench, peer: Any) -> None:
     servant.serve(answer)
 
 
-def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
+def hand_out(bench: Bench, way: Any, plan: Plan, seed: int, metric: str) -> None:
     """Ask for everything at once, and wait for all answers.
 
     A space gives each request to whoever is idle, and other callers send the next one to whoever
@@ -142,7 +156,7 @@ def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
     sets these places, the same for all peers.
     """
     bench.start.wait()
-    client: Client = calls(peer).client(READERS)
+    client: Client = way.client(READERS)
 
     def warm(requests: int) -> None:
         for _ in range(requests // READERS):
@@ -155,7 +169,7 @@ def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
         str(SHORT_S if number % LONG_EVERY else LONG_S).encode() for number in range(plan.exchanges)
     ]
     random.Random(seed).shuffle(requests)
-    with bench.profiler.time(UNDIRECTED, len(requests)):
+    with bench.profiler.time(metric, len(requests)):
         answers = client.call_many(requests)
     if sorted(answers) != sorted(requests):
         message = f"{len(requests)} answers should have come, there are {len(answers)}"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments import native
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
+from tupelo_bench.experiments.rpc.many import DIRECTED, IN_TURN, UNDIRECTED
 from tupelo_bench.experiments.sort import SIZES, WORKERS
-from tupelo_bench.report.answers.claim import in_order, not_tested
+from tupelo_bench.report.answers.claim import in_order, paired
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +46,10 @@ def of_calls(run: Run) -> Iterator[Answer]:
             "One tuple reaches several readers sooner than a message to each.", "LIMBO",
             _against(run, "rpc", "one to many", OURS, "udp"), figure="rpc-one-message",
         )  # fmt: skip
-        yield not_tested(
+        yield in_order(
             "Requests that go to whoever is idle are answered sooner than directed ones.", "LIMBO",
-            "no caller here directs its requests: that of UDP, too, sends the next one to whoever"
-            " has answered",
+            paired(run, "rpc", (UNDIRECTED, DIRECTED), {}, IN_TURN),
+            figure="rpc-requests-of-unequal",
         )  # fmt: skip
     if run.of("sort"):
         for space in ("javaspaces", OURS):
