@@ -507,7 +507,6 @@ def test_each_kind_of_entry_has_a_line_before_any_other_kind_is_aged():
         assert {job.rank for job in aged} == {4}
 
 
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_entry_that_is_not_what_was_put_is_refused(kind):
     entry = ENTRIES[kind]

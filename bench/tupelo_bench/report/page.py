@@ -1,4 +1,4 @@
-"""The page of a run: one HTML file that needs nothing else, neither network nor script."""
+"""The page of a run: an HTML file that needs the figures beside it, and no network or script."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ thead th { border-bottom: 1.5px solid #777; }
 td.theirs { color: #555; background: #f6f6f6; }
 figure { margin: 1rem 0; display: inline-block; width: 36rem; max-width: 100%;
   vertical-align: top; }
-figure svg { width: 100%; height: auto; }
+figure img { width: 100%; height: auto; }
 details { margin: .8rem 0; }
 summary { cursor: pointer; }
 nav a { margin-right: 1rem; }
@@ -153,7 +153,11 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     else:
         parts.append(f'<p class="small">{escape(HOW_DRAWN)}</p>')
         drawn = [figure for figure in experiment.figures(run) if not figure.empty]
-        parts += [f"<figure>{drawing.svg(figure)}</figure>" for figure in drawn]
+        parts += [
+            f'<figure><img src="figures/{figure.name}.svg" alt="{escape(figure.title)}"'
+            ' loading="lazy"></figure>'
+            for figure in drawn
+        ]
     lost = undrawn(run, [experiment])
     if lost.rows:
         parts.append(f"<h3>{lost.title}</h3>{_html_table(lost.heads, lost.rows, words=True)}")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 HEAD = """# Results
 
 Made by `tupelo bench` from [run.json](run.json), no figure is typed by hand.
-[The page](report.html) has all figures in one file, and all means with their standard deviations;
+[The page](report.html) has all figures, and all means with their standard deviations;
 [run.csv](run.csv) has a line per measure. What a cell is, and other words, stands [below](#words);
 what it all means, in `docs/benchmarks.md` of Tupelo.
 """
