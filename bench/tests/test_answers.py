@@ -6,6 +6,7 @@ import pytest
 from records import mem, run_of
 
 from tupelo_bench.experiments.everything import EXPERIMENTS
+from tupelo_bench.experiments.warming import STEADY
 from tupelo_bench.harness.record import Measure, Remark
 from tupelo_bench.report.answers import answers
 from tupelo_bench.report.answers.claim import as_long, at_most, in_order, paired, valued
@@ -33,7 +34,9 @@ def pair(less, more, backend="tupelo-shm", repeats=5):
         ([pair(1.0, 2.0)] * 2 + [pair(1.0, 1.0)], "confirmed"),  # one that is alike is no reverse
         ([pair(1.0, 2.0)] * 2 + [pair(2.0, 1.0)], "in part"),
         ([pair(1.0, 1.0)] * 3, "not shown"),  # no difference is no reverse
-        ([pair(1.0, 1.0)] * 2 + [pair(2.0, 1.0)], "refuted"),
+        ([pair(1.0, 1.0)] * 2 + [pair(2.0, 1.0)], "not shown"),  # one may do so by chance
+        ([pair(1.0, 1.0)] * 3 + [pair(2.0, 1.0)] * 2, "refuted"),
+        ([pair(2.0, 1.0)], "refuted"),
         ([pair(2.0, 1.0)] * 2 + [pair(1.0, 2.0)], "refuted"),
         ([pair(1.0, 2.0, repeats=3)], "too little to tell"),
         ([], "not tested"),
@@ -138,7 +141,13 @@ def test_in_short_the_best_of_the_others_stands_beside_ours():
     run = run_of(*(mem(backend, "Integer", microseconds) for backend, microseconds in kinds))
     sentences, headlines = in_short(run, ["confirmed", "refuted", "confirmed"])
     assert headlines.rows == (
-        ("a take of an integer", "1.00 µs", "sqlite: 502 ns, 0.50 x", "100 µs, 100 x"),
+        (
+            "a take of an integer",
+            "1.00 µs",
+            "SQLite: 502 ns, 0.50 x",
+            "100 µs, 100 x",
+            "0.50 to 0.50 x, 1 cells",
+        ),
     )
     assert sentences[:2] == [
         "Of the 3 rows of claims of the literature below: 2 confirmed, 1 refuted.",
@@ -156,8 +165,8 @@ def test_in_short_the_best_of_the_others_stands_beside_ours():
 def test_a_ratio_that_the_repeats_do_not_show_is_marked_in_short():
     names = ("tupelo-shm", "redis", "sqlite")
     run = run_of(*(mem(name, "Integer", 1.0) for name in names))
-    ((_, _, best, _),) = in_short(run, [])[1].rows
-    assert best == "redis: 1.00 µs, ~1.00 x"
+    ((_, _, best, *_),) = in_short(run, [])[1].rows
+    assert best == "Redis: 1.00 µs, ~1.00 x"
 
 
 def test_more_is_better_of_a_throughput_in_short():
@@ -169,10 +178,36 @@ def test_more_is_better_of_a_throughput_in_short():
             for name, rate in rates
         )
     )
-    ((_, ours, best, reference),) = in_short(run, [])[1].rows
-    assert (ours, best, reference) == (
-        "100 operations/s", "sqlite: 20.0 operations/s, ?5.00 x", "-",
+    ((_, ours, best, reference, everywhere),) = in_short(run, [])[1].rows
+    assert (ours, best, reference, everywhere) == (
+        "100 operations/s", "SQLite: 20.0 operations/s, ?5.00 x", "-", "5.00 to 5.00 x, 1 cells",
     )  # fmt: skip
+
+
+def test_in_short_a_headline_has_the_least_and_the_greatest_ratio_of_its_program():
+    cells = [{"case": "ocean", "size": 600, "workers": w, "search": "round robin"} for w in (5, 15)]
+    run = run_of(
+        *(Measure("cases", name, cell, "total", "s", [seconds] * 5)
+          for cell, ours, theirs in ((cells[0], 1.0, 3.0), (cells[1], 2.0, 1.0))
+          for name, seconds in (("tupelo-shm", ours), ("redis", theirs), ("sqlite", 9.0))),
+    )  # fmt: skip
+    ((what, *_, everywhere),) = in_short(run, [])[1].rows
+    assert (what, everywhere) == ("ocean model, 600 x 600, 5 workers", "0.50 to 3.00 x, 2 cells")
+
+
+def test_in_short_says_what_more_clients_add_and_what_was_still_compiled():
+    cell = {"series": "all at once", "entry": "Null"}
+    run = run_of(
+        *(Measure("settle", "tupelo-shm", {**cell, "clients": clients}, "throughput",
+                  "operations/s", [rate]) for clients, rate in ((1, 4e6), (8, 3e6), (22, 2e6))),
+        Measure("mem", "javaspaces", {}, STEADY, "", [0.0, 0.5]),
+    )  # fmt: skip
+    sentences, _ = in_short(run, [])
+    assert any(
+        "One client of Tupelo does 4.00M operations a second, and 22 that" in each
+        and "2.00M together" in each for each in sentences
+    )  # fmt: skip
+    assert any("75 % of them had not become steady" in each for each in sentences)
 
 
 def test_every_claim_has_a_verdict_and_a_sentence():
@@ -197,7 +232,14 @@ def test_a_wrong_result_refutes_that_all_systems_are_right():
         remarks=[Remark("cases", "redis", CELL, "wrong result", "the product is wrong")],
     )
     (row,) = [row for row in answers(run).rows if "sequential program" in row[0]]
-    assert row[2:4] == ("refuted", "1 wrong results in 1 cells")
+    assert row[2:4] == ("refuted", "wrong results in 1 of 2 cells")
+    elsewhere = [Remark("rpc", "redis", {"bytes": 256}, "wrong result", "another answer")]
+    (row,) = [
+        row
+        for row in answers(replace(run, remarks=elsewhere)).rows
+        if "sequential program" in row[0]
+    ]
+    assert row[2:4] == ("confirmed", "wrong results in 0 of 1 cells")
 
 
 def test_as_much_is_shown_of_what_is_won_as_of_what_is_lost():
@@ -209,6 +251,7 @@ def test_as_much_is_shown_of_what_is_won_as_of_what_is_lost():
     )  # fmt: skip
     wins, losses = wins_and_losses(run)
     assert len(wins.rows) == len(losses.rows) == 7
+    assert wins.title == "Where Tupelo wins: the first 7 of 20 rows"
     # Those with the greatest ratio come first.
     assert wins.rows[0][1:4] == ("peer-19", "1", "21.0 x")
 
@@ -226,6 +269,18 @@ def test_holms_correction_is_over_all_comparisons_of_an_experiment_and_the_effec
     assert "in 20 significantly" in text
     assert "20 that were tested, 0 are significant also by Holm's correction" in text
     assert {row[-2:] for row in table.rows} == {("0.16", "1.00")}
+    won = [replace(m, backend="sqlite") if m.backend == "tupelo-shm" else m for m in run.measures]
+    text, _ = faster_peers(run_of(*won, measure("tupelo-shm", 0.5)))
+    assert "Of the 21 in which Tupelo is better by the test, 0 are so, too." in text
+
+
+def test_round_trips_of_programs_in_another_language_stand_among_the_losses():
+    cell = {"bytes": 256, "placement": "together"}
+    ours = Measure("rpc", "tupelo-shm", cell, "round trip", "s", [2.0, 2.1, 2.2, 2.3])
+    name = "round trip between native programs"
+    theirs = Measure("rpc", "omniorb", cell, name, "s", [1.0, 1.1, 1.2, 1.3])
+    _, losses = wins_and_losses(run_of(ours, theirs))
+    assert [row[:4] for row in losses.rows] == [("rpc, round trip", "omniorb", "1", "1.87 x")]
 
 
 def row_of(run, words):
@@ -297,6 +352,8 @@ def test_a_knee_is_judged_of_the_system_that_the_claim_is_of_and_of_ours():
         *(Measure("settle", each, cell, "throughput", "operations/s", [1.0])
           for each in ("javaspaces", "tupelo-shm")),
         Measure("settle", "javaspaces", cell, "knee", "clients", [14.0], derived=True),
+        Measure("settle", "javaspaces", cell, "knee without the last point", "clients", [14.0],
+                derived=True),
     )  # fmt: skip
     assert row_of(run, "knee of a space (javaspaces)")[2:4] == (
         "confirmed", "javaspaces 14.0; clients at the knee",
@@ -306,6 +363,11 @@ def test_a_knee_is_judged_of_the_system_that_the_claim_is_of_and_of_ours():
     few = Measure("settle", "javaspaces", cell, "points of the knee", "", [2.0], derived=True)
     row = row_of(replace(run, measures=[*run.measures, few]), "knee of a space (javaspaces)")
     assert row[2:4] == ("too little to tell", "javaspaces has 2 points of its curve")
+    row = row_of(run_of(*run.measures[:-1]), "knee of a space (javaspaces)")
+    assert row[2:4] == (
+        "too little to tell",
+        "the knee of javaspaces rests on its last point alone",
+    )
 
 
 def test_a_space_is_beside_the_best_plain_structure_at_every_fill_by_puts_and_takes():

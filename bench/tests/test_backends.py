@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 import tupelo as ts
+from tupelo_bench.backends import space_calls
 from tupelo_bench.backends.base import Backend, Schema, Shape
 from tupelo_bench.backends.batches import SelfTimed, put_each, take_each
+from tupelo_bench.backends.calls import STOP
 from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.postgres import Postgres
 from tupelo_bench.backends.postgres import space as postgres_space
@@ -135,6 +137,23 @@ def test_a_postgresql_client_is_no_server_and_versions_are_numbers(tmp_path):
         (programs / program).touch()
     found = [programs.parent.name for programs in installed_servers(tmp_path)]
     assert found == ["16", "15", "9.6"]
+
+
+def test_a_directed_request_is_for_no_other_server(server):
+    """Not every adapter matches a number that its schema does not declare as a key."""
+    if server.lacks(space_calls.DIRECTED_SCHEMA) is not None:
+        assert isinstance(server, Queue)
+        return
+    server.create(space_calls.DIRECTED_SCHEMA, [space_calls.SPACE], 1 << 20)
+    client = space_calls.DirectedCalls(server).client(2)
+    client.stop(3)  # the third is for the first server again
+    client.close()
+    space = server.open(space_calls.SPACE)
+    for number, found in ((1, True), (1, False), (0, True), (0, True), (0, False)):
+        expected = ("request", number, STOP) if found else None
+        assert space.try_take("request", number, bytes) == expected
+    space.close()
+    server.drop()
 
 
 @pytest.fixture

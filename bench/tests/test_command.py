@@ -116,6 +116,16 @@ def test_the_page_needs_nothing_but_the_figures_beside_it(written):
     assert set(links.found) == figures
 
 
+def test_a_page_alone_needs_nothing_else(bench, written, tmp_path):
+    run = bench("mem", "--record", written / "run.json", "--html", tmp_path / "page.html")
+    assert run.returncode == 0, run.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    links = Links()
+    links.feed(page)
+    assert links.found == []
+    assert page.count("<svg") == len(list(written.glob("figures/*")))
+
+
 def test_the_files_are_small_and_can_be_made_again_from_the_record(bench, written, tmp_path):
     # A full run of everything may have 5 MB.
     assert sum(path.stat().st_size for path in written.rglob("*")) < 1_000_000

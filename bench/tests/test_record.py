@@ -153,19 +153,17 @@ def test_one_repeat_that_stood_still_hides_no_change_from_a_comparison(old, new,
 
 
 @pytest.mark.parametrize(
-    ("series", "metric", "unit", "rows"),
+    ("load", "metric", "unit", "rows"),
     [
-        ("overlapping", "response time", "s", 0),
-        ("overlapping", "done", "/s", 1),
-        ("aged", "response time", "s", 0),
-        ("aged", "aging", "s", 1),
-        ("aged", "cleaning", "s", 1),
+        ("half of its own", "latency under load", "s", 0),
+        ("half of its own", "rate", "/s", 1),
+        ("1 000/s", "latency under load", "s", 1),
     ],
 )
-def test_a_comparison_leaves_out_times_of_different_work_and_says_so(series, metric, unit, rows):
+def test_a_comparison_leaves_out_times_of_different_work_and_says_so(load, metric, unit, rows):
     def run(factor):
         samples = [factor * n for n in range(1, 11)]
-        return run_of(Measure("settle", "redis", {"series": series}, metric, unit, samples))
+        return run_of(Measure("rpc", "redis", {"load": load}, metric, unit, samples))
 
     assert len(compared(run(1), run(100)).rows) == rows
     told = ["not compared: 1 times, each of as much work as filled it"]
@@ -191,8 +189,8 @@ def test_a_comparison_warns_of_another_machine_and_of_what_is_in_one_run_only():
     ("unit", "parameters", "has_ratio"),
     [
         ("s", {}, True),
-        ("s", {"series": "overlapping"}, False),
-        ("operations/s", {"series": "overlapping"}, True),
+        ("s", {"load": "half of its own"}, False),
+        ("operations/s", {"load": "half of its own"}, True),
         ("", {}, False),
     ],
 )

@@ -16,7 +16,8 @@ from tupelo_bench.backends.redis import Redis
 from tupelo_bench.backends.space_calls import DirectedCalls
 from tupelo_bench.backends.sqlite import SQLite
 from tupelo_bench.backends.udp import UDP
-from tupelo_bench.experiments.rpc import RPC, SIZES, load, many
+from tupelo_bench.experiments import native
+from tupelo_bench.experiments.rpc import RPC, SIZES, calls, load, many
 from tupelo_bench.experiments.rpc.calls import Plan
 from tupelo_bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, ask_at_a_rate
 from tupelo_bench.harness.placement import placement
@@ -206,6 +207,19 @@ def test_our_round_trips_stand_beside_those_of_the_paper_and_of_its_orb():
     assert {row[0]: row for row in together.rows}["100 bytes each way"][ours] == "15.0 µs"
 
 
+def test_programs_in_another_language_are_in_the_figure_of_the_round_trips():
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    for backend, metric in (("tupelo-shm", "round trip"), ("omniorb", native.ROUND_TRIP)):
+        for size in (256, 512, "100 each way"):
+            cell = {"bytes": size, "placement": "apart"}
+            run.measures.append(Measure("rpc", backend, cell, metric, "s", [1e-6]))
+    (figure,) = [f for f in RPC().figures(run) if f.title == "Round trip, client and server apart"]
+    assert {series.label: len(series.points) for series in figure.series} == {
+        "tupelo-shm": 2, "omniorb": 2,
+    }  # fmt: skip
+    assert "omniORB are in C++" in figure.note
+
+
 class Board:
     """A space whose readers answer at once, and from which nothing is taken away quickly."""
 
@@ -302,6 +316,28 @@ def test_a_directed_request_goes_to_the_server_that_it_names():
         assert space.stat()["tuples"] == 0
     assert sorted(answers) == sorted(asked)
     assert heard == [asked[each::servers] for each in range(servers)]
+
+
+def test_the_processor_time_of_a_server_is_that_of_the_requests_that_count(monkeypatch):
+    spent_s = 0.0
+
+    class Busy:
+        """A way to call whose server works ten times as long as it warms up."""
+
+        def servant(self, _):
+            return self
+
+        def serve(self, answer):
+            nonlocal spent_s
+            for number in range(250):
+                spent_s += 1.0 if number < 150 else 0.1
+                assert answer(b"") == b""
+
+    monkeypatch.setattr(calls, "process_time", lambda: spent_s)
+    monkeypatch.setattr(calls, "calls", lambda _: Busy())
+    bench = SimpleNamespace(number=0, start=Line())
+    assert calls.serve(bench, None, Plan(0, 0, 100)) == pytest.approx(0.1)
+    assert calls.serve(bench, None, Plan(0, 0, 10)) is None  # too few to tell
 
 
 def test_only_spaces_direct_the_requests_of_unequal_length():

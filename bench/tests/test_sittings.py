@@ -63,6 +63,14 @@ def test_what_was_over_budget_and_is_measured_now_is_no_longer_left_out():
     assert added(run, run_of(remarks=[again])).remarks == [again]
 
 
+@pytest.mark.parametrize("why", ["wrong result", "failed", "repeat stopped"])
+def test_what_went_wrong_once_is_not_undone_by_a_sitting_in_which_it_went_well(why):
+    wrong = Remark("sort", "redis", CELL, why, "it was so")
+    run = added(run_of(remarks=[wrong]), run_of(measure(1.0)))
+    assert run.remarks == [wrong]
+    assert added(run, run_of(measure(2.0))).remarks == [wrong]
+
+
 def test_another_machine_is_marked_and_other_sizes_are_refused():
     old, new = run_of(measure(1.0)), run_of(measure(2.0))
     new.machine = {**new.machine, "processor": "slide rule"}

@@ -226,9 +226,9 @@ def test_a_peer_whose_operation_is_faster_in_a_whole_program_is_listed(metric):
 
 
 @pytest.mark.parametrize(
-    ("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1), ("all at once", 1)]
+    ("series", "rows"), [("paper", 1), ("all at once", 0), ("all at once, aged", 0)]
 )
-def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
+def test_response_times_are_compared_where_the_throughput_does_not_say_the_same(series, rows):
     ours, theirs = (
         Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)
         for backend, seconds in (("tupelo-shm", 2.0), ("redis", 1.0))

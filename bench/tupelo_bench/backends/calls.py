@@ -33,7 +33,7 @@ class Client(Protocol):
         """Ask a server, and wait for its answer."""
 
     def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
-        """Ask whoever is idle, as many as there are, until all is answered; in any order."""
+        """Ask until all is answered, in any order; the way to call says which server answers."""
 
     def stop(self, servers: int) -> None:
         """End the servers."""
@@ -49,8 +49,18 @@ class Servant(Protocol):
         """Answer until asked to stop."""
 
 
-class Caller(Peer):
+class Calls(Protocol):
     """A way to call."""
+
+    def servant(self, number: int) -> Servant:
+        """Make ready to answer; clients can be made once this returned in all servers."""
+
+    def client(self, servers: int) -> Client:
+        """Connect to that many servers."""
+
+
+class Caller(Peer):
+    """A system that is a way to call; the next request goes to a server that has answered."""
 
     bytes_max: int | None = None
     """The longest request; None for any."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.calls import Answer, Client, Servant
 
 SCHEMA = Schema((Shape("request", 3), Shape("response", 3)))
+DIRECTED_SCHEMA = Schema((Shape("request", 3, (1,)), Shape("response", 3)))
+"""Of requests that name their server."""
 SPACE = "calls"
 
 
@@ -36,17 +38,17 @@ class SpaceCalls:
 
 @dataclass(frozen=True)
 class DirectedCalls:
-    """The same space, but each request names its server, and nobody else takes it."""
+    """The same in a space of `DIRECTED_SCHEMA`: only the server that a request names takes it."""
 
     backend: Backend
 
     def servant(self, number: int) -> Servant:
-        """Open the space."""
+        """Open the space; the servers have the numbers from 0 on."""
         return SpaceServant(self.backend.open(SPACE), number)
 
     def client(self, servers: int) -> Client:
         """Open the space."""
-        return DirectingClient(self.backend.open(SPACE), servers)
+        return SpaceClient(self.backend.open(SPACE), servers)
 
 
 class SpaceServant:
@@ -68,47 +70,36 @@ class SpaceServant:
 
 
 class SpaceClient:
-    """Puts requests and takes responses."""
+    """Puts requests and takes responses.
 
-    def __init__(self, space: Any) -> None:
+    The number of a request is its place among those that are asked at once. Where there are
+    `servers` to direct it to, it is that of a server: each has its turn.
+    """
+
+    def __init__(self, space: Any, servers: int | None = None) -> None:
         self._space = space
+        self._servers = servers
+
+    def _number(self, place: int) -> int:
+        return place if self._servers is None else place % self._servers
 
     def call(self, request: bytes) -> bytes:
-        """Ask whoever is idle."""
+        """Ask whoever is idle, or the first server."""
         self._space.put("request", 0, request)
         response: bytes = self._space.take("response", int, bytes)[2]
         return response
 
     def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
-        """Ask as many servers at once."""
-        for number, request in enumerate(requests):
-            self._space.put("request", number, request)
+        """Ask for everything at once."""
+        for place, request in enumerate(requests):
+            self._space.put("request", self._number(place), request)
         return [self._space.take("response", int, bytes)[2] for _ in requests]
 
     def stop(self, servers: int) -> None:
         """End the servers."""
-        for _ in range(servers):
-            self._space.put("request", 0, STOP)
+        for place in range(servers):
+            self._space.put("request", self._number(place), STOP)
 
     def close(self) -> None:
         """Let go of the space."""
         self._space.close()
-
-
-class DirectingClient(SpaceClient):
-    """Gives the requests to the servers in turn, whether they are idle or not."""
-
-    def __init__(self, space: Any, servers: int) -> None:
-        super().__init__(space)
-        self._servers = servers
-
-    def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
-        """Ask the servers in turn, all at once."""
-        for number, request in enumerate(requests):
-            self._space.put("request", number % self._servers, request)
-        return [self._space.take("response", int, bytes)[2] for _ in requests]
-
-    def stop(self, servers: int) -> None:
-        """End the servers."""
-        for number in range(servers):
-            self._space.put("request", number, STOP)

@@ -25,6 +25,7 @@ YARDSTICKS = "yardsticks"
 Cell = tuple[str, str, str]
 """Experiment, backend, and parameters as told."""
 FINGERPRINT = ("processor", "processors", "memory_bytes", "kernel", "virtual")
+UNMEASURED = ("not installed", "can not", "over budget")  # why there is nothing of a cell
 LISTED_MAX = 6  # differences of versions in a caveat
 
 
@@ -140,9 +141,12 @@ def _joined(before: Measure, after: Measure) -> Measure:
 
 
 def _still_true(remarks: Iterable[Remark], new: Run, measured: set[Cell]) -> Iterable[Remark]:
-    """Remarks of earlier sittings on what this one did not try, or left out again."""
-    tried = {cell_of(remark) for remark in new.remarks}
-    return [remark for remark in remarks if cell_of(remark) not in tried | measured]
+    """Remarks of earlier sittings, but for why a cell was not measured, if this one tells better.
+
+    What went wrong once is not undone by a sitting in which it went well.
+    """
+    told_anew = {cell_of(remark) for remark in new.remarks} | measured
+    return [r for r in remarks if r.why not in UNMEASURED or cell_of(r) not in told_anew]
 
 
 def _is_made_good(remark: Remark, measured: set[Cell]) -> bool:

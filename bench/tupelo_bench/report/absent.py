@@ -22,7 +22,7 @@ SERVED = "the same engine behind a server: the other experiments show what that 
 FILE = "the same engine in a file: `settle` shows what that costs"
 DURABLE = "is sqlite with a sync at each commit: `settle` shows what that costs"
 NATIVE = "its loop is C++ and times itself, request after request: it can do no other pattern"
-IDLE = "their callers send the next request to whoever has answered, and to no one before that"
+IDLE = "the caller asks a server again only when that has answered"
 
 ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (("mem", "settle", "cases"), "", ("udp", "grpc", "omniorb"), CALLS),

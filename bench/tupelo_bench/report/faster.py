@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tupelo_bench.experiments import native, sort
+from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.cases.skeleton import (
     LOCAL_HIT,
     OPERATIONS,
@@ -15,8 +17,15 @@ from tupelo_bench.experiments.cases.skeleton import (
     TOTAL,
 )
 from tupelo_bench.experiments.mem.memory import METRIC as MEMORY
+from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.experiments.rpc.load import UNDER_LOAD
-from tupelo_bench.experiments.settle.metrics import THROUGHPUT
+from tupelo_bench.experiments.rpc.many import ONE_TO_MANY, UNDIRECTED
+from tupelo_bench.experiments.settle.metrics import (
+    RESPONSE,
+    THROUGHPUT,
+    TOGETHER,
+    TOGETHER_AGED,
+)
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.quantiles import QUANTILES
 from tupelo_bench.harness.statistics import (
@@ -40,10 +49,10 @@ if TYPE_CHECKING:
 ROWS_LEAST = 5  # of what is won
 # Of all but a throughput less is better.
 COMPARED = (
-    ("mem", "put"), ("mem", "take"), ("settle", "response time"), ("cases", TOTAL),
+    ("mem", "put"), ("mem", "take"), ("settle", RESPONSE), ("cases", TOTAL),
     *(("cases", each) for each in (*OPERATIONS, SEARCH, LOCAL_HIT, REMOTE_HIT)),
-    ("rpc", "round trip"), *(("rpc", f"{UNDER_LOAD} {name}") for name, _ in QUANTILES),
-    ("rpc", "one to many"), ("rpc", "undirected"), ("sort", "response time"),
+    ("rpc", ROUND_TRIP), *(("rpc", f"{UNDER_LOAD} {name}") for name, _ in QUANTILES),
+    ("rpc", ONE_TO_MANY), ("rpc", UNDIRECTED), ("sort", sort.RESPONSE),
     ("settle", THROUGHPUT), ("mem", MEMORY),
 )  # fmt: skip
 
@@ -104,13 +113,29 @@ def comparisons(run: Run) -> Iterator[Comparison]:
     """Every cell that we and a peer have of what is compared.
 
     No times of different work; but latency under every load, as half of each system's own rate, and
-    a throughput, which is of any work.
+    a throughput, which is of any work. Nothing counts twice: a throughput and a response time that
+    are of the same windows are one comparison.
     """
     for experiment, metric in COMPARED:
         for ours, theirs in beside_us(run, experiment, metric):
             of_any_work = metric == THROUGHPUT or metric.startswith(UNDER_LOAD)
-            if of_any_work or is_same_work(theirs):
+            if (of_any_work or is_same_work(theirs)) and not _is_said_by_throughput(ours):
                 yield Comparison(experiment, metric, ours, theirs)
+    yield from _beside_native(run)
+
+
+def _is_said_by_throughput(measure: Measure) -> bool:
+    """Whether it is a response time in windows, whose throughput is compared, too."""
+    in_windows = measure.parameters.get("series") in (TOGETHER, TOGETHER_AGED)
+    return measure.metric == RESPONSE and in_windows
+
+
+def _beside_native(run: Run) -> Iterator[Comparison]:
+    """Round trips of programs in another language, which time themselves, beside our Python's."""
+    for theirs in run.find("rpc", native.ROUND_TRIP):
+        ours = run.find_one("rpc", ROUND_TRIP, OURS, **theirs.parameters)
+        if ours is not None:
+            yield Comparison("rpc", ROUND_TRIP, ours, theirs)
 
 
 def corrected(found: Sequence[Comparison]) -> dict[int, float]:
@@ -166,6 +191,10 @@ def faster_peers(run: Run) -> tuple[str, Table]:
             " correction over all comparisons of the experiment. The effect is how often a repeat"
             " of the peer is better than one of ours."
         )
+    ours = [e for e in every if not e.theirs_is_better and e.doubt == "" and id(e) in by_holm]
+    if ours:
+        kept = sum(by_holm[id(each)] < SIGNIFICANCE for each in ours)
+        text += f" Of the {len(ours)} in which Tupelo is better by the test, {kept} are so, too."
     heads = ("", "metric", "peer", "better than ours by", "p by Holm", "effect")
     return text, Table("Where a peer is faster", heads, tuple(chain.from_iterable(rows.values())))
 
@@ -180,8 +209,9 @@ def wins_and_losses(run: Run) -> tuple[Table, Table]:
     wins = _grouped([each for each in sure if not each.theirs_is_better], losing=False)
     shown = max(len(losses), ROWS_LEAST)
     heads = ("", "beside", "in cells", "at most by", "there")
+    of_all = f": the first {shown} of {len(wins)} rows" if len(wins) > shown else ""
     return (
-        Table("Where Tupelo wins", heads, tuple(wins[:shown])),
+        Table(f"Where Tupelo wins{of_all}", heads, tuple(wins[:shown])),
         Table("Where Tupelo loses", heads, tuple(losses)),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.record import load
 from tupelo_bench.report import drawing
-from tupelo_bench.report.page import page
+from tupelo_bench.report.page import beside, page
 from tupelo_bench.report.results import markdown
 
 if TYPE_CHECKING:
@@ -69,5 +69,5 @@ def write(run: Run, experiments: tuple[Experiment, ...], folder: Path) -> list[P
                     drawn.append((figure.title, f"figures/{path.name}"))
     written += [folder / "README.md", folder / "report.html"]
     written[-2].write_text(markdown(run, experiments, drawn), encoding="utf-8")
-    written[-1].write_text(page(run, experiments), encoding="utf-8")
+    written[-1].write_text(page(run, experiments, beside), encoding="utf-8")
     return written

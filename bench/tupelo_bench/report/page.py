@@ -1,4 +1,4 @@
-"""The page of a run: an HTML file that needs the figures beside it, and no network or script."""
+"""The page of a run: an HTML file that needs no network and no script."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from tupelo_bench.report.undrawn import undrawn
 from tupelo_bench.report.words import HOW_DRAWN, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Run
+    from tupelo_bench.report.figure import Figure
     from tupelo_bench.report.printed import Printed
 
 STYLE = """
@@ -46,15 +47,23 @@ thead th { border-bottom: 1.5px solid #777; }
 td.theirs { color: #555; background: #f6f6f6; }
 figure { margin: 1rem 0; display: inline-block; width: 36rem; max-width: 100%;
   vertical-align: top; }
-figure img { width: 100%; height: auto; }
+figure img, figure svg { width: 100%; height: auto; }
 details { margin: .8rem 0; }
 summary { cursor: pointer; }
 nav a { margin-right: 1rem; }
 """
 
 
-def page(run: Run, experiments: Sequence[Experiment]) -> str:
-    """The text of the HTML file."""
+def beside(figure: Figure) -> str:
+    """A figure that lies in the folder `figures` beside the page."""
+    alt = escape(figure.title)
+    return f'<img src="figures/{figure.name}.svg" alt="{alt}" loading="lazy">'
+
+
+def page(
+    run: Run, experiments: Sequence[Experiment], picture: Callable[[Figure], str] = drawing.svg
+) -> str:
+    """The text of the HTML file; its figures are in it, or as `picture` has them."""
     measured = [experiment for experiment in experiments if run.of(experiment.name)]
     links = "".join(f'<a href="#{e.name}">{escape(e.name)}</a>' for e in measured)
     warning = ", <b>quick sizes: no figure here is a result</b>" if run.quick else ""
@@ -77,7 +86,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         _targets(run),
         *_questions(run, measured),
         _faster(run),
-        *(_experiment(run, experiment) for experiment in measured),
+        *(_experiment(run, experiment, picture) for experiment in measured),
         _peers(run),
         _remarks(run),
         _absent(run),
@@ -93,16 +102,20 @@ def _summary(run: Run) -> Iterator[str]:
         return
     found = answers(run)
     sentences, headlines = in_short(run, [verdict for _, _, verdict, *_ in found.rows])
-    yield f"<h2>{escape(headlines.title)}</h2><p>{escape(' '.join(sentences))}</p>"
+    yield f"<h2>{escape(headlines.title)}</h2>{_bullets(sentences)}"
     yield _html_table(headlines.heads, headlines.rows)
     if found.rows:
         rows = [row[:-1] for row in found.rows]  # the figures stand in the page themselves
-        yield f"<h2>{escape(found.title)}</h2><p>{escape(ANSWERED)}</p>"
+        yield f"<h2>{escape(found.title)}</h2>{_bullets(ANSWERED)}"
         yield f"<p>{escape(f'The publications: {SOURCES}.')}</p>"
         yield _html_table(found.heads[:-1], rows, words=True)
     for each in reversed(wins_and_losses(run)):
         if each.rows:
             yield f"<h2>{escape(each.title)}</h2>{_html_table(each.heads, each.rows)}"
+
+
+def _bullets(points: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(point)}</li>' for point in points)}</ul>"
 
 
 def _machine(run: Run) -> str:
@@ -138,7 +151,7 @@ def _faster(run: Run) -> str:
     return title + _html_table(found.heads, found.rows) if found.rows else title
 
 
-def _experiment(run: Run, experiment: Experiment) -> str:
+def _experiment(run: Run, experiment: Experiment, picture: Callable[[Figure], str]) -> str:
     parts = [
         f'<h2 id="{experiment.name}">{escape(experiment.name)}: {escape(experiment.title)}</h2>',
         f'<p class="question">{escape(experiment.question)}</p>',
@@ -153,11 +166,7 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     else:
         parts.append(f'<p class="small">{escape(HOW_DRAWN)}</p>')
         drawn = [figure for figure in experiment.figures(run) if not figure.empty]
-        parts += [
-            f'<figure><img src="figures/{figure.name}.svg" alt="{escape(figure.title)}"'
-            ' loading="lazy"></figure>'
-            for figure in drawn
-        ]
+        parts += [f"<figure>{picture(figure)}</figure>" for figure in drawn]
     lost = undrawn(run, [experiment])
     if lost.rows:
         parts.append(f"<h3>{lost.title}</h3>{_html_table(lost.heads, lost.rows, words=True)}")

@@ -31,7 +31,7 @@ from tupelo_bench.report.warm import warmed
 from tupelo_bench.report.words import HOW_DRAWN, words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Measure, Run
@@ -44,14 +44,14 @@ Made by `tupelo bench` from [run.json](run.json), no figure is typed by hand.
 [run.csv](run.csv) has a line per measure. What a cell is, and other words, stands [below](#words);
 what it all means, in `docs/benchmarks.md` of Tupelo.
 """
-SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
-far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
-200 in the next, the mean is of none of them. Least and greatest of all samples are in the CSV.
+SIGNS = """A time is a mean. In brackets stand the least and the greatest mean of a repeat. Where
+these are far apart, the repeats are of two kinds, and the mean describes neither: a cache line goes
+from one processor to the other in 50 ns in one process, and in 200 in the next. The CSV has the
+least and the greatest of all samples.
+
 A tilde before a ratio says that the two do not differ significantly (Mann-Whitney over the repeats,
-0.05), or differ the other way round, as where one repeat that stood still makes the mean; a
-question mark, that there are too few to tell. Of many comparisons more than one in twenty comes out
-as a difference by chance: the repeats of a cell follow each other, and systems are measured one
-after the other, so what the machine does slowly is the same for all of them.
+0.05), or that they differ the other way round than their means. A question mark says that there are
+too few repeats to tell. Of a hundred comparisons of equal systems some five differ by chance.
 """
 
 
@@ -87,7 +87,7 @@ def _to_know(run: Run) -> Iterator[str]:
         yield "**A quick run: no figure here is a result.**"
     if run.caveats:
         yield "**To know before reading:**"
-        yield "\n".join(f"- {caveat}" for caveat in run.caveats)
+        yield bullets(run.caveats)
 
 
 def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -97,12 +97,12 @@ def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
     found = answers(run, [file for _, file in figures])
     sentences, headlines = in_short(run, [verdict for _, _, verdict, *_ in found.rows])
     yield f"## {headlines.title}"
-    yield " ".join(sentences)
+    yield bullets(sentences)
     if headlines.rows:
         yield table(headlines)
     if found.rows:
         yield f"## {found.title}"
-        yield ANSWERED
+        yield bullets(ANSWERED)
         yield f"The publications: {SOURCES}."
         yield table(found)
     wins, losses = wins_and_losses(run)
@@ -110,6 +110,11 @@ def _summary(run: Run, figures: Sequence[tuple[str, str]]) -> Iterator[str]:
         if each.rows:
             yield f"## {each.title}"
             yield table(each)
+
+
+def bullets(points: Iterable[str]) -> str:
+    """A list in Markdown."""
+    return "\n".join(f"- {point}" for point in points)
 
 
 def table(of: Table) -> str:

@@ -15,26 +15,35 @@ from tupelo_bench.experiments.cases.skeleton import TOTAL
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.experiments.settle.metrics import THROUGHPUT, TOGETHER
 from tupelo_bench.experiments.sort import RESPONSE
-from tupelo_bench.report.beside import is_peer
+from tupelo_bench.experiments.warming import STEADY
+from tupelo_bench.report.beside import beside_us, is_peer
 from tupelo_bench.report.faster import Comparison, comparisons
-from tupelo_bench.report.tables import Table
+from tupelo_bench.report.tables import Table, is_same_work
 from tupelo_bench.report.units import digits, quantity, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tupelo_bench.harness.record import Measure, Run
 
 HOW = (
     "Behind a figure stands how many times better Tupelo's is: below 1, the other is better. A"
     " tilde says that the repeats do not tell the two apart, a question mark that there are too few"
-    " of them, and a dash that it was not measured."
+    " of them, and a dash that it was not measured. The last column has the least and the greatest"
+    " ratio to the best of the others, over all cells of that program or operation."
+)
+WHO = (
+    "All programs are in Python, but for omniORB's. Tupelo is linked into them, and its tuples are"
+    " in memory that the processes share; most of the others are behind a socket. What one process"
+    " has for itself alone, as a list behind a lock, does not count among the others here: it"
+    " stands in the tables of `mem`."
 )
 VERDICTS = ("confirmed", "in part", "refuted", "not shown", "too little to tell", "not tested")
 REFERENCE = "javaspaces"
 """The system of the literature that runs here."""
 # They share the memory of the program that measures: no other process could use them.
 PRIVATE = frozenset(peer.name for peer in PEERS if peer.one_process)
+TITLES = {peer.name: peer.title for peer in PEERS}
 
 
 @dataclass(frozen=True)
@@ -45,11 +54,13 @@ class Headline:
     experiment: str
     metric: str
     parameters: dict[str, Any]
+    family: tuple[str, ...] = ()
+    """The parameters that all cells of this program or operation have in common with it."""
 
 
 def _program(what: str, case: str, size: int, **others: Any) -> Headline:
-    return Headline(f"{what}, 5 workers", "cases", TOTAL, {"case": case, "size": size, "workers": 5,
-                                                          **others})  # fmt: skip
+    parameters = {"case": case, "size": size, "workers": 5, **others}
+    return Headline(f"{what}, 5 workers", "cases", TOTAL, parameters, ("case",))
 
 
 HEADLINES = (
@@ -61,7 +72,7 @@ HEADLINES = (
     ),
     Headline(
         "operations of 8 clients that are all active at once", "settle", THROUGHPUT,
-        {"series": TOGETHER, "entry": "Null", "clients": 8},
+        {"series": TOGETHER, "entry": "Null", "clients": 8}, ("series",),
     ),
     _program("password search, 100 000 pairs", "password", 100_000, key="second"),
     _program("sorting 1 000 000 numbers", "sorting", 1_000_000),
@@ -95,11 +106,41 @@ def in_short(run: Run, verdicts: Iterable[str]) -> tuple[list[str], Table]:
         )
     if left_out := sum(remark.why == "over budget" for remark in run.left_out):
         found.append(f"There was no time for {whole(left_out)} cells; they are named at the end.")
-    found.append(HOW)
+    found += [*_more_clients(run), *_not_warm(run), WHO, HOW]
     rows = [row for row in (_row(run, headline) for headline in HEADLINES) if row is not None]
-    return found, Table(
-        "In short", ("", "Tupelo", "the best of the others", REFERENCE), tuple(rows)
-    )
+    heads = ("", "Tupelo", "the best of the others", TITLES[REFERENCE], "in all cells of it")
+    return found, Table("In short", heads, tuple(rows))
+
+
+def _more_clients(run: Run) -> Iterator[str]:
+    """What the throughput of one client becomes with the most."""
+    rates = {
+        measure.parameters["clients"]: measure
+        for measure in run.find("settle", THROUGHPUT, series=TOGETHER, entry="Null")
+        if measure.backend == OURS
+    }
+    if len(rates) > 1:
+        one, most = (rates[clients].summary.mean for clients in (min(rates), max(rates)))
+        yield (
+            f"One client of Tupelo does {quantity(one, '')} operations a second, and {max(rates)}"
+            f" that are active at once do {quantity(most, '')} together."
+        )
+
+
+def _not_warm(run: Run) -> Iterator[str]:
+    """How much of what the reference did was done by programs that still compiled."""
+    shares = [
+        share
+        for measure in run.measures
+        if measure.metric == STEADY and measure.backend == REFERENCE
+        for share in measure.samples
+    ]
+    if shares:
+        cold = 100 * (1 - sum(shares) / len(shares))
+        yield (
+            f"The virtual machines of {TITLES[REFERENCE]} warm up before their times count, but"
+            f" {cold:.0f} % of them had not become steady by then."
+        )
 
 
 def _row(run: Run, headline: Headline) -> tuple[str, ...] | None:
@@ -114,9 +155,24 @@ def _row(run: Run, headline: Headline) -> tuple[str, ...] | None:
     return (
         headline.what,
         quantity(ours.summary.mean, ours.unit),
-        f"{best.backend}: {_beside(best, ours, headline)}" if best else "-",
+        f"{TITLES[best.backend]}: {_beside(best, ours, headline)}" if best else "-",
         _beside(reference, ours, headline) if reference else "-",
+        _everywhere(run, headline),
     )
+
+
+def _everywhere(run: Run, headline: Headline) -> str:
+    """The least and the greatest ratio to the best of the others, of all cells of the family."""
+    fixed = {name: headline.parameters[name] for name in headline.family}
+    best: dict[int, float] = {}
+    for ours, theirs in beside_us(run, headline.experiment, headline.metric, **fixed):
+        if theirs.backend not in PRIVATE and is_same_work(theirs):
+            ratio = Comparison(headline.experiment, headline.metric, ours, theirs).ratio
+            best[id(ours)] = max(ratio, best.get(id(ours), 0.0))
+    if not best:
+        return "-"
+    ratios = [1 / ratio for ratio in best.values()]
+    return f"{digits(min(ratios))} to {digits(max(ratios))} x, {len(ratios)} cells"
 
 
 def _best(found: Sequence[Measure], headline: Headline) -> Measure | None:

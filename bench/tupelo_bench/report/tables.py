@@ -31,17 +31,15 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
-"""Where each system has as much to do as it can: their times are of different work."""
+OWN_WORK = ("load", "half of its own")
+"""Where each system has half as much to do as it can: their times are of different work."""
 EXACT = {"memory per tuple"}
-"""What is the same in every repeat, since it is counted and not timed."""
-SAME_WORK = {"aging", "cleaning"}
-"""Of as many operations as the workload has, there too."""
+"""What hardly differs between repeats, since it is counted and not timed."""
 
 
 def is_same_work(measure: Measure) -> bool:
     """Whether all systems did the same for a measure, so that their times can be compared."""
-    return measure.metric in SAME_WORK or OWN_WORK.isdisjoint(measure.parameters.items())
+    return OWN_WORK not in measure.parameters.items()
 
 
 def metrics(measures: Sequence[Measure]) -> list[str]:

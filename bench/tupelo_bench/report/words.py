@@ -76,12 +76,17 @@ OF_EXPERIMENTS = {
     ),
     "rpc": (
         ("open loop", "requests are due at a fixed rate, whether or not the last is answered"),
-        ("p50, p99, p99.9", "so long half of all calls of all repeats took at most, 99 %, 99.9 %"),
+        (
+            "p50, p99, p99.9",
+            "half, 99 % and 99.9 % of all calls of all repeats took at most so long",
+        ),
         ("half of its own", "half of the rate that the system reached when asked without pause"),
+        ("undirected", "a request goes to a server that is idle, or has answered"),
+        ("directed, in turn", "a request names its server: each has its turn, idle or not"),
     ),
     "sort": (
         ("sort", "what the workers' loop is written in: C everywhere, so that columns compare"),
-        ("work-normalised", "without what smaller parts save: P of them are a P-th of the work"),
+        ("work-normalised", "without the gain of shorter lists: P of them are a P-th of the work"),
     ),
 }
 

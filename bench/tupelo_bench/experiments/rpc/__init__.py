@@ -15,9 +15,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tupelo_bench.backends.base import Backend, Peer
+from tupelo_bench.backends.base import Backend, Peer, Schema
 from tupelo_bench.backends.calls import Caller, NativeCaller
-from tupelo_bench.backends.space_calls import SCHEMA, SPACE
+from tupelo_bench.backends.space_calls import DIRECTED_SCHEMA, SCHEMA, SPACE
 from tupelo_bench.experiments import native
 from tupelo_bench.experiments.base import Experiment
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP, WARM_UP, Plan, call
@@ -30,7 +30,7 @@ from tupelo_bench.experiments.rpc.load import (
 )
 from tupelo_bench.experiments.rpc.many import (
     DIRECTED,
-    IN_TURN,
+    DIRECTED_CELL,
     NEWS_SCHEMA,
     ONE_TO_MANY,
     READERS,
@@ -61,6 +61,7 @@ OPEN_LOOP_S = 2.0
 NEWS = 100
 NEWS_BYTES = 256
 REQUESTS = 64  # of unequal length
+NOTE_NATIVE = "Client and server of omniORB are in C++, and those of the others in Python."
 
 
 class RPC(Experiment):
@@ -124,25 +125,41 @@ class RPC(Experiment):
         )
         plan = Plan(0, 0, 8 if quick else REQUESTS, operations, until_steady=steady)
         parameters = {"requests": plan.exchanges, "servers": READERS}
-        found.append(self._job(parameters, undirected, plan, "free", rank=1))
+        # The two are compared with each other.
+        turns = "requests"
+        found.append(self._job(parameters, undirected, plan, "free", rank=1, in_turns=turns))
         if issubclass(peer, Backend):
-            found.append(self._job({**parameters, **IN_TURN}, directed, plan, "free", rank=1))
+            found.append(
+                self._job(
+                    {**parameters, **DIRECTED_CELL}, directed, plan, "free",
+                    rank=1, in_turns=turns, schema=DIRECTED_SCHEMA,
+                )
+            )  # fmt: skip
         return found
 
     def _job(
-        self, parameters: dict[str, Any], once: Any, plan: Plan, where: Where, rank: int
+        self,
+        parameters: dict[str, Any],
+        once: Any,
+        plan: Plan,
+        where: Where,
+        *,
+        rank: int,
+        schema: Schema = SCHEMA,
+        in_turns: str = "",
     ) -> Job:
         weight = 1 + plan.load_s
         return Job(
             parameters,
             partial(once, plan=plan),
             once.__name__,
-            SCHEMA,
+            schema,
             (SPACE,),
             weight=weight,
             rank=rank,
             where=where,
             lack=lacking(where),
+            in_turns=in_turns,
         )
 
     def figures(self, run: Run) -> list[Figure]:
@@ -151,10 +168,15 @@ class RPC(Experiment):
             fixed = {"placement": where}
             title = f"Round trip, client and server {where}"
             sizes = [size for size in SIZES if any(run.find("rpc", ROUND_TRIP, bytes=size))]
+            also = [
+                measure
+                for measure in run.find("rpc", native.ROUND_TRIP, **fixed)
+                if measure.parameters["bytes"] in sizes
+            ]
             found.append(
                 lines(
                     run, "rpc", ROUND_TRIP, "bytes", fixed=fixed, title=title, log_x=True,
-                    only=sizes,
+                    only=sizes, also=also, note=NOTE_NATIVE if also else "",
                 )
             )  # fmt: skip
             for load, of in ((OWN_LOAD, "half of its own rate"), (SAME_LOAD, "1 000 requests/s")):
@@ -166,15 +188,16 @@ class RPC(Experiment):
                 }
                 measures = run.find("rpc", UNDER_LOAD, **under)
                 found.append(percentiles("rpc", title, measures, under, rates))
-        many = {"readers": [READERS], "servers": [READERS]}
-        for metric, x in ((ONE_TO_MANY, "readers"), (UNDIRECTED, "servers")):
-            title = {
-                ONE_TO_MANY: f"One message for {READERS} processes",
-                UNDIRECTED: f"Requests of unequal length for {READERS} servers",
-            }[metric]
-            found.append(bars(run, "rpc", metric, x, many[x], fixed={}, title=title))
-        in_turn = bars(run, "rpc", DIRECTED, "servers", [READERS], fixed=IN_TURN, title="")
-        return [*found[:-1], with_beside(found[-1], in_turn, "directed, to each server in turn")]
+        message, undirected, directed = (
+            bars(run, "rpc", metric, x, [READERS], fixed=fixed, title=title)
+            for metric, x, fixed, title in (
+                (ONE_TO_MANY, "readers", {}, f"One message for {READERS} processes"),
+                (UNDIRECTED, "servers", {}, f"Requests of unequal length for {READERS} servers"),
+                (DIRECTED, "servers", DIRECTED_CELL, ""),
+            )
+        )
+        both = with_beside(undirected, directed, "directed, to each server in turn")
+        return [*found, message, both]
 
     def printed(self, run: Run) -> list[Printed]:
         return printed(run)

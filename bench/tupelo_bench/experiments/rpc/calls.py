@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter_ns, process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tupelo_bench.backends.base import Backend
 from tupelo_bench.backends.space_calls import SpaceCalls
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tupelo_bench.backends.base import Peer
-    from tupelo_bench.backends.calls import Client
+    from tupelo_bench.backends.calls import Calls, Client
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
 
@@ -42,9 +42,9 @@ class Plan:
     """Whether further exchanges come before those that count, until their times differ no more."""
 
 
-def calls(peer: Any) -> Any:
+def calls(peer: Any) -> Calls:
     """The peer as a way to call."""
-    return SpaceCalls(peer) if isinstance(peer, Backend) else peer
+    return SpaceCalls(peer) if isinstance(peer, Backend) else cast("Calls", peer)
 
 
 def call(stage: Stage, plan: Plan) -> None:
@@ -53,24 +53,33 @@ def call(stage: Stage, plan: Plan) -> None:
     closed_loop(stage, ROUND_TRIP, server=(serve, (peer, plan)), client=(ask, (peer, plan)))
 
 
-def serve(bench: Bench, peer: Any, plan: Plan) -> float:
-    """Check the requests, and answer until asked to stop; its processor time of a request."""
+def serve(bench: Bench, peer: Any, plan: Plan) -> float | None:
+    """Check the requests, and answer until asked to stop.
+
+    Returns its processor time of a request, of the last ones, which count; None of few requests.
+    """
     servant = calls(peer).servant(bench.number)
     expected, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
-    bench.start.wait()
+    # Nobody tells it when the requests that count begin: it looks at the clock once a cycle.
+    answered, at_s = 0, [process_time()]
 
     def answer(request: bytes) -> bytes:
         # The answer does not depend on it: nobody else would see that some of it is missing.
         if request != expected:
             message = f"the request should be {len(expected)} bytes, it is {request!r:.100}"
             raise WrongResultError(message)
-        answered[0] += 1
+        nonlocal answered
+        answered += 1
+        if answered % CYCLE == 0:
+            at_s.append(process_time())
         return response
 
-    answered = [0]
-    begin = process_time()
+    bench.start.wait()
     servant.serve(answer)
-    return (process_time() - begin) / max(1, answered[0])
+    cycles = plan.exchanges // CYCLE
+    if not 0 < cycles < len(at_s):
+        return None
+    return (at_s[-1] - at_s[-1 - cycles]) / (cycles * CYCLE)
 
 
 def ask(bench: Bench, peer: Any, plan: Plan) -> float:

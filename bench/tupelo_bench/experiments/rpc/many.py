@@ -18,7 +18,7 @@ from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
     from tupelo_bench.backends.base import Backend
-    from tupelo_bench.backends.calls import Client
+    from tupelo_bench.backends.calls import Calls, Client
     from tupelo_bench.experiments.rpc.calls import Plan
     from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
@@ -27,8 +27,8 @@ READERS = 4
 ONE_TO_MANY = "one to many"
 UNDIRECTED = "undirected"
 DIRECTED = "directed"
-IN_TURN = {"order": "in turn"}  # of directed requests: what their cells have beside the others
-SHORT_S, LONG_S = 0.001, 0.020  # what a server does for an undirected request
+DIRECTED_CELL = {"order": "in turn"}  # what a cell of directed requests has beside the others
+SHORT_S, LONG_S = 0.001, 0.020  # what a server does for a request
 LONG_EVERY = 8
 WARM_UP_PART = 10  # of the operations to warm up: each message is some ten of them
 NEWS, WARMING = b"n", b"w"  # the bytes of a message that counts, and of one before
@@ -116,11 +116,11 @@ def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
     client.close()
 
 
-# --- requests for whoever is idle ---
+# --- requests for whoever is idle, and for a server ---
 
 
 def undirected(stage: Stage, plan: Plan) -> None:
-    """Requests of unequal length; only a space gives them to whoever is idle."""
+    """Requests of unequal length, for whoever is idle or has answered."""
     _requests(stage, plan, UNDIRECTED, calls(stage.peer))
 
 
@@ -129,14 +129,15 @@ def directed(stage: Stage, plan: Plan) -> None:
     _requests(stage, plan, DIRECTED, DirectedCalls(stage.peer))
 
 
-def _requests(stage: Stage, plan: Plan, metric: str, way: Any) -> None:
+def _requests(stage: Stage, plan: Plan, metric: str, way: Calls) -> None:
     hand = (hand_out, (way, plan, stage.seed, metric))
+    # The servers come first: so they have the numbers from 0 on, which a directed request names.
     *_, profiler = stage.run(*[(work, (way,))] * READERS, hand)[1]
     note_warming(stage, [profiler])
     stage.note(metric, "s", [profiler.tracks[metric].total_s])
 
 
-def work(bench: Bench, way: Any) -> None:
+def work(bench: Bench, way: Calls) -> None:
     """Answer; the request says how long that takes."""
     servant = way.servant(bench.number)
     bench.start.wait()
@@ -148,12 +149,12 @@ def work(bench: Bench, way: Any) -> None:
     servant.serve(answer)
 
 
-def hand_out(bench: Bench, way: Any, plan: Plan, seed: int, metric: str) -> None:
+def hand_out(bench: Bench, way: Calls, plan: Plan, seed: int, metric: str) -> None:
     """Ask for everything at once, and wait for all answers.
 
-    A space gives each request to whoever is idle, and other callers send the next one to whoever
-    has answered. The places of the long ones decide how long they all take. The seed of the repeat
-    sets these places, the same for all peers.
+    A space gives an undirected request to whoever is idle, and other callers send the next one to
+    a server that has answered. A directed one waits for its server. The places of the long ones
+    decide how long they all take. The seed of the repeat sets these places, the same for all peers.
     """
     bench.start.wait()
     client: Client = way.client(READERS)

@@ -207,12 +207,11 @@ def _rank(series: str, plan: Plan) -> int:
 
 
 def _rank_aged(series: str, plan: Plan) -> int:
-    """As the paper prints it, then by more and fewer operations, then with other kinds."""
+    """As the paper prints it, or as was asked for; then by other workloads, then of other kinds."""
     if plan.kind != "Null":
         return 4
     if plan.clients != CLIENTS_AGED[0]:
         return 3
-    near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
-    if near:
+    if len(plan.workload or ()) not in aging.OTHER_WORKLOADS:
         return AGED_RANK
     return 2 if series == PAPER_AGED else 3

@@ -16,10 +16,10 @@ from tupelo_bench.experiments.settle.metrics import (
     ADDED,
     ADDED_THROUGHPUT,
     AGING,
-    CLEANING,
     PAPER,
     PAPER_AGED,
     RESPONSE,
+    SHARE,
     SPACE,
     THROUGHPUT,
     TOGETHER,
@@ -36,7 +36,7 @@ from tupelo_bench.experiments.workload import (
 from tupelo_bench.harness.record import Measure
 from tupelo_bench.report.printed import Printed
 from tupelo_bench.report.tables import sign
-from tupelo_bench.report.units import whole
+from tupelo_bench.report.units import digits, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000
+OTHER_WORKLOADS = frozenset(WORKLOADS) - {PRINTED_WORKLOAD}
 QUICK_WORKLOAD = 100
 NOTE_FRESH = "0: the same clients in a new space."
 
@@ -70,7 +71,7 @@ def age(bench: Bench, backend: Backend, workload: Workload, barriers: int) -> fl
     afterwards would leave nothing old for those phases that count.
     """
     space = backend.open(SPACE)
-    _meet(backend, workload.entries)
+    _templates(backend, workload.entries)
     bench.start.wait()
     bench.start.wait()
     begin = time.perf_counter()
@@ -86,7 +87,7 @@ def clean(bench: Bench, backend: Backend, entries: Sequence[Entry]) -> tuple[flo
     """Take everything of these kinds; how long it took, and how much there was."""
     del bench
     space = backend.open(SPACE)
-    templates = _meet(backend, entries)
+    templates = _templates(backend, entries)
     begin = time.perf_counter()
     taken = 0
     for template in templates:
@@ -97,7 +98,7 @@ def clean(bench: Bench, backend: Backend, entries: Sequence[Entry]) -> tuple[flo
     return cleaned_s, taken
 
 
-def _meet(backend: Backend, entries: Sequence[Entry]) -> list[Fields]:
+def _templates(backend: Backend, entries: Sequence[Entry]) -> list[Fields]:
     """The template of each kind; an entry of each was made, so that no import is timed."""
     for entry in entries:
         fields_of(backend, entry, 0)
@@ -156,31 +157,6 @@ def not_aged(run: Run, metric: str, cells: Mapping[str, Any]) -> list[Measure]:
     return list(found.values())
 
 
-def shares(run: Run, backend: str) -> Iterator[float]:
-    """To age and to clean, as a share of a run of as many clients with the paper's delays.
-
-    That run is a cell of its own, in a new space: what aging adds to it is nothing beside delays of
-    200 ms. Beside windows without delays the share would be that of their length.
-    """
-    for aging in run.find("settle", AGING, series=_series_aged(run, backend), entry="Null"):
-        clients = aging.parameters["clients"]
-        papers = {"series": "paper", "entry": "Null", "clients": clients}
-        throughput, objects = (
-            run.find_one("settle", metric, backend, **papers) for metric in (THROUGHPUT, "objects")
-        )
-        cleaning = run.find_one("settle", CLEANING, backend, **aging.parameters)
-        if aging.backend == backend and throughput and objects and cleaning:
-            beside_s = aging.summary.mean + cleaning.summary.mean
-            run_s = 2 * objects.summary.mean * clients / throughput.summary.mean
-            yield beside_s / (beside_s + run_s)
-
-
-def _series_aged(run: Run, backend: str) -> str:
-    """The series whose aging and cleaning count beside the paper's delays."""
-    with_delays = (m.backend for m in run.find("settle", AGING, series=PAPER_AGED))
-    return PAPER_AGED if backend in with_delays else TOGETHER_AGED
-
-
 def table(run: Run, backends: Sequence[str]) -> Printed:
     """What aging adds, beside what the paper prints."""
     heads = (
@@ -211,13 +187,15 @@ def _row(run: Run, backend: str) -> tuple[str, ...]:
         for compared in COMPARED
     ]
     near = next((pair for pair in pairs if pair), None)
+    of_all = run.find("settle", SHARE, series=PAPER_AGED, entry="Null")
+    shares = [each.summary.mean for each in of_all if each.backend == backend]
     return (
         backend,
         "30 % by 3 000 operations (NullIO)",
         "31 %",
         f"{whole(near[1].parameters['aged by'])} operations" if near else "-",
         *(told_added(*pair) if pair else "-" for pair in pairs),
-        next((f"{100 * share:.0f} %" for share in sorted(shares(run, backend))[-1:]), "-"),
+        f"{digits(100 * max(shares))} %" if shares else "-",
     )
 
 

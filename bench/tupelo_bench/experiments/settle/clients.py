@@ -83,16 +83,21 @@ def busy_s(profiler: Profiler) -> float:
     return profiler.tracks["phase"].total_s
 
 
+def check_left(plan: Plan, left: int) -> None:
+    """See that what aged the space is left, and nothing else."""
+    expected = plan.workload.left() if plan.workload is not None else 0
+    if left != expected:
+        message = f"{expected} tuples should be left for cleaning, there are {left}"
+        raise WrongResultError(message)
+
+
 def check(plan: Plan, objects: int, taken: Sequence[Counter[int]], left: int) -> None:
     """See that what all have taken and what is left is what all have put.
 
     An aged space has tuples of the same kind, any of which may be taken: there only the number
     has to be right.
     """
-    expected = plan.workload.left() if plan.workload is not None else 0
-    if left != expected:
-        message = f"{expected} tuples should be left for cleaning, there are {left}"
-        raise WrongResultError(message)
+    check_left(plan, left)
     together = sum(taken, Counter())
     marks: Counter[int] = Counter()
     for number in range(plan.clients):

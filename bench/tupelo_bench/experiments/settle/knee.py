@@ -43,7 +43,7 @@ class Knee:
     clients: float | None
     """None if throughput rises to the end, or response time does not."""
     points: int
-    """Of the curve."""
+    """How many the curve has."""
     clients_without_last: float | None
     """Where it would be if the last point had not been measured."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tupelo_bench.experiments.settle.clients import run_clean, run_clients
+from tupelo_bench.experiments.settle.clients import check_left, run_clean, run_clients
 from tupelo_bench.experiments.settle.metrics import (
     AGING,
     CLEANING,
@@ -148,7 +148,7 @@ class Done:
 
     @property
     def operations_per_s(self) -> float:
-        """Of its windows."""
+        """How many it did in a second of its windows."""
         both = (self.write, self.take)
         return sum(w.done for w in both) / sum(w.length_s for w in both)
 
@@ -196,10 +196,7 @@ def check(plan: Plan, done: Sequence[Done], left: int) -> None:
     Raises:
         WrongResultError: tuples were lost, or came twice.
     """
-    expected = plan.workload.left() if plan.workload is not None else 0
-    if left != expected:
-        message = f"{expected} tuples should be left for cleaning, there are {left}"
-        raise WrongResultError(message)
+    check_left(plan, left)
     for number, each in enumerate(done):
         written = each.write.done
         if each.taken_in_all != 2 * written:

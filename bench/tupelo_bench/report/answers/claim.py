@@ -30,6 +30,9 @@ Word = Literal["confirmed", "refuted", "not shown", "in part", "too little to te
 ALIKE = 1.1
 """Two figures are alike where neither is more than so many times the other."""
 
+BY_CHANCE = 1
+"""So many of several cells may say the reverse by chance: that alone refutes nothing."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -233,8 +236,6 @@ def _verdict(found: Sequence[Outcome]) -> Word:
     right, wrong = told.count("holds"), told.count("reverse")
     if right > len(told) / 2 and not wrong:
         return "confirmed"
-    if not right and not wrong:
-        return "not shown"
-    if not right or wrong > len(told) / 2:
+    if wrong > len(told) / 2 or (wrong > BY_CHANCE and not right):
         return "refuted"
-    return "in part"
+    return "in part" if right else "not shown"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments import native
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
-from tupelo_bench.experiments.rpc.many import DIRECTED, IN_TURN, UNDIRECTED
+from tupelo_bench.experiments.rpc.many import DIRECTED, DIRECTED_CELL, UNDIRECTED
 from tupelo_bench.experiments.sort import SIZES, WORKERS
 from tupelo_bench.report.answers.claim import in_order, paired
 
@@ -22,7 +22,7 @@ def of_calls(run: Run) -> Iterator[Answer]:
     """All that `rpc` and `sort` answer."""
     if run.of("rpc"):
         yield in_order(
-            "A call by a space that is linked in takes less time than by an RPC framework.",
+            "A call by a space that is linked in takes less time than by an RPC framework (gRPC).",
             "LIMBO", _against(run, "rpc", "round trip", OURS, "grpc"), figure="rpc-round-trip",
         )  # fmt: skip
         yield in_order(
@@ -48,7 +48,7 @@ def of_calls(run: Run) -> Iterator[Answer]:
         )  # fmt: skip
         yield in_order(
             "Requests that go to whoever is idle are answered sooner than directed ones.", "LIMBO",
-            paired(run, "rpc", (UNDIRECTED, DIRECTED), {}, IN_TURN),
+            paired(run, "rpc", (UNDIRECTED, DIRECTED), {}, DIRECTED_CELL),
             figure="rpc-requests-of-unequal",
         )  # fmt: skip
     if run.of("sort"):

@@ -12,6 +12,7 @@ from tupelo_bench.experiments.settle.metrics import (
     AGING,
     CLEANING,
     KNEE,
+    KNEE_BEFORE,
     KNEE_POINTS,
     PAPER_AGED,
     RESPONSE,
@@ -138,7 +139,7 @@ def _of_settle(run: Run) -> Iterator[Answer]:
     )  # fmt: skip
     yield in_order(
         "A durable space has less throughput than a transient one.", "SETTLE, future work",
-        _durable(run, THROUGHPUT), of="tupelo-file",
+        _durable(run), of="tupelo-file",
     )  # fmt: skip
 
 
@@ -156,7 +157,12 @@ def _knee(run: Run, space: str) -> Answer:
     if points is not None and points.summary.mean < POINTS_ENOUGH:
         evidence = f"{space} has {points.summary.mean:.0f} points of its curve"
         return Answer(claim, "SETTLE", "too little to tell", evidence, figure)
-    if measured and not any(measure.backend == space for measure in knees):
+    here = run.find_one("settle", KNEE, space, **empty)
+    before = run.find_one("settle", KNEE_BEFORE, space, **empty)
+    if here is not None and (before is None or before.samples != here.samples):
+        evidence = f"the knee of {space} rests on its last point alone"
+        return Answer(claim, "SETTLE", "too little to tell", evidence, figure)
+    if measured and here is None:
         evidence = f"{space} has no knee within its clients"
         return Answer(claim, "SETTLE", "refuted", evidence, figure)
     note = "clients at the knee"
@@ -167,13 +173,13 @@ def _shares(run: Run) -> Iterator[Measure]:
     return run.find("settle", SHARE, series=PAPER_AGED)
 
 
-def _durable(run: Run, metric: str) -> list[Pair]:
+def _durable(run: Run) -> list[Pair]:
     """The throughput of a durable system, and that of the same one that keeps nothing."""
     found = []
     for durable, transient in (("sqlite-durable", "sqlite"), ("tupelo-file", OURS)):
-        for less in run.find("settle", metric, series=TOGETHER):
+        for less in run.find("settle", THROUGHPUT, series=TOGETHER):
             if less.backend == durable:
-                more = run.find_one("settle", metric, transient, **less.parameters)
+                more = run.find_one("settle", THROUGHPUT, transient, **less.parameters)
                 if more is not None:
                     found.append((less, more))
     return found

@@ -35,7 +35,7 @@ def knee(run: Run, experiments: Sequence[Experiment]) -> Question:
 def _by_clients(run: Run) -> Iterator[Table]:
     """A table for each kind of entry that was measured; empty ones always are the first."""
     for kind in KINDS:
-        measures = run.find("settle", THROUGHPUT, series=TOGETHER, entry=kind)
+        measures = list(run.find("settle", THROUGHPUT, series=TOGETHER, entry=kind))
         if measures or kind == "Null":
             yield grid(
                 "throughput by clients" if kind == "Null" else f"throughput by clients, {kind}",
