@@ -21,30 +21,19 @@ if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run
     from tupelo_bench.report.answers.claim import Answer
 
-HOW = (
-    "A claim is judged by Tupelo's own cells. The other systems stand beside, and do not count.",
-    (
-        "A cell holds where the repeats differ as the claim says (Mann-Whitney, 0.05). It says the"
-        " reverse where they differ the other way."
-    ),
-    (
-        "A cell can not be told where there are too few repeats, or where a figure is too near to a"
-        " limit of the claim."
-    ),
-    (
-        "A claim is confirmed where it holds in most of the cells that can be told, and none says the"
-        " reverse."
-    ),
-    (
-        "It is refuted where most of these cells say the reverse. It is refuted, too, where it holds in"
-        " none, and more than one says the reverse."
-    ),
-    (
-        "It is not shown where it holds in none, and at most one of several says the reverse: one may"
-        " do so by chance. Else it holds in part."
-    ),
-    f"Two figures are alike where each is at most {ALIKE} times the other, also by the test.",
-    "In brackets stand the ratios of the means.",
+HOW = tuple(
+    f"""
+A claim is judged by Tupelo's own cells. The other systems stand beside, and do not count.
+A cell holds where the repeats differ as the claim says, by the test (Mann-Whitney, 0.05).
+It says the reverse where they differ the other way.
+It can not be told where there are too few repeats, or where it is too near to a limit.
+Confirmed: it holds in most of the cells that can be told, and none says the reverse.
+Refuted: most of these say the reverse, or it holds in none and more than one says the reverse.
+Not shown: it holds in none, and at most one of several says the reverse, as may be by chance.
+In part: it is none of these.
+Two figures are alike where each is at most {ALIKE} times the other, also by the test.
+In brackets stand the ratios of the means.
+""".strip().splitlines()
 )
 """How the verdicts are found, a point at a time."""
 SHORT = {"MEM": Mem, "SETTLE": Settle, "LINDA": Cases, "LIMBO": RPC, "RPC": Sort}
