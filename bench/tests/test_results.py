@@ -320,19 +320,19 @@ def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason
     )
     rows = {row[0]: row[1:] for row in undrawn(run, EXPERIMENTS).rows}
     assert rows["Sorting of 10 000 000 numbers: total"] == (
-        "Figure 12 of the paper",
+        "Figure 12 of LINDA",
         "one mark only; 2 cells over budget; rinda not installed",
     )
     assert rows["Sorting of 10 000 000 numbers: remote reading"] == (
-        "Figure 13 of the paper",
+        "Figure 13 of LINDA",
         "2 cells over budget; rinda not installed",
     )
     # Its cells are ours alone, so nobody else's remark is the reason.
     each = "Matrix 50 x 50 by rows, as listed, uniform: each search of 5 workers, tupelo-shm"
-    note = "Figure 23 of the paper; all searches of one repeat"
+    note = "Figure 23 of LINDA; all searches of one repeat"
     assert rows[each] == (note, "not measured")
     assert not [title for title in rows if "Time of a put" in title]  # `mem` was not run at all
-    words = "Figure 12 of the paper", "one mark only; 2 cells over budget"
+    words = "Figure 12 of LINDA", "one mark only; 2 cells over budget"
     for text in (markdown(run, EXPERIMENTS, []), html_page(run, EXPERIMENTS)):
         assert all(word in text for word in words)
 
@@ -343,7 +343,7 @@ def test_marks_of_one_value_are_no_line_and_the_list_says_of_which():
     run = run_of(*total("tupelo-shm", 1.0, **cell), *total("redis", 2.0, **cell))
     title = "Sorting of 10 000 000 numbers: total"
     rows = {row[0]: row[1:] for row in undrawn(run, EXPERIMENTS).rows}
-    assert rows[title] == ("Figure 12 of the paper", "workers 5 only")
+    assert rows[title] == ("Figure 12 of LINDA", "workers 5 only")
     run.measures += total("redis", 3.0, **{**cell, "workers": 15})
     assert title not in [row[0] for row in undrawn(run, EXPERIMENTS).rows]
 
@@ -403,7 +403,7 @@ def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():
     cases = next(e for e in EXPERIMENTS if e.name == "cases")
     (figure,) = [f for f in cases.figures(run) if f.note.startswith("Figure 25") and f.series]
     assert figure.title == "Matrix 100 x 100 by blocks of 10 x 10: total"
-    assert figure.note == "Figure 25 of the paper; dashed: by rows, uniform"
+    assert figure.note == "Figure 25 of LINDA; dashed: by rows, uniform"
     assert [(s.label, s.beside, [p.x for p in s.points]) for s in figure.series] == [
         ("tupelo-shm", "", [5]),
         ("tupelo-shm, by rows, uniform", "tupelo-shm", [1, 5]),

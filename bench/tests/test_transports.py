@@ -48,7 +48,7 @@ def test_figures_27_to_30_have_a_line_per_transport_and_no_other_system():
     assert len(found) == len(BY_TRANSPORT) == 4
     for figure, (number, *_) in zip(found, BY_TRANSPORT, strict=True):
         assert [series.label for series in figure.series] == ["tupelo-shm", "tupelo-unix"]
-        assert f"figure {number} of the paper" in figure.note
+        assert f"figure {number} of LINDA" in figure.note
         assert not figure.empty
     alone = [f for f in figures(run_of(*measured("tupelo-shm", 1.0))) if "transport" in f.title]
     assert all(figure.empty for figure in alone)

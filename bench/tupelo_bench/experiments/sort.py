@@ -174,7 +174,7 @@ class Sort(Experiment):
                 found.append(figure if metric == RESPONSE else with_ideal(run, figure))
         one = lines(
             run, self.name, RESPONSE, "size", fixed={"workers": 1},
-            title=f"One worker: {RESPONSE}", log_x=True, note="Figure 7 of the paper",
+            title=f"One worker: {RESPONSE}", log_x=True, note="Figure 7 of RPC",
         )  # fmt: skip
         return [*found, one]
 

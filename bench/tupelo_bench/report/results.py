@@ -42,7 +42,7 @@ HEAD = """# Results
 Made by `tupelo bench` from [run.json](run.json), no figure is typed by hand.
 [The page](report.html) has all figures, and all means with their standard deviations;
 [run.csv](run.csv) has a line per measure. What a cell is, and other words, stands [below](#words);
-what it all means, in `docs/benchmarks.md` of Tupelo.
+what it all means, in `docs/evaluation.md` of Tupelo.
 """
 SIGNS = """A time is a mean. In brackets stand the least and the greatest mean of a repeat. Where
 these are far apart, the repeats are of two kinds, and the mean describes neither: a cache line goes

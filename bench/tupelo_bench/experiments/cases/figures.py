@@ -123,7 +123,7 @@ def figures(run: Run) -> list[Figure]:
 def by_workers(run: Run, wanted: ByWorkers) -> Figure:
     """A figure, with what stands beside in the same picture."""
     fixed = of_this_run(run, wanted.fixed)
-    of_paper = f"Figure {wanted.number} of the paper" if wanted.number else ""
+    of_paper = f"Figure {wanted.number} of LINDA" if wanted.number else ""
     note = "; ".join(part for part in (of_paper, wanted.words) if part)
     title = f"{described(fixed)}: {wanted.metric}"
     figure = lines(run, "cases", wanted.metric, "workers", fixed=fixed, title=title, note=note)
@@ -142,7 +142,7 @@ def by_transport(run: Run, number: str, metric: str, cells: dict[str, Any]) -> F
     fixed = of_this_run(run, cells)
     title = f"{described(fixed)}, by transport: {metric}"
     note = (
-        f"After figure {number} of the paper, which compares one host, containers and a network;"
+        f"After figure {number} of LINDA, which compares one host, containers and a network;"
         " here all is on one host"
     )
     figure = lines(run, "cases", metric, "workers", fixed=fixed, title=title, note=note)
@@ -166,7 +166,7 @@ def each_search(run: Run) -> list[Figure]:
         marks(
             run, "cases", f"{SEARCH}, worker ", fixed={**fixed, "backend": backend},
             title=f"{described(fixed)}: each search of {workers} workers, {backend}",
-            note=f"Figure {number} of the paper; all searches of one repeat",
+            note=f"Figure {number} of LINDA; all searches of one repeat",
         )
         for number, backend in (("23", OURS), ("24", peer))
     ]  # fmt: skip

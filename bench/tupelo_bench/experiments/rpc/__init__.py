@@ -3,7 +3,7 @@
 Davies, Friday, Wade, Blair: An asynchronous distributed systems platform for heterogeneous
 environments (L²imbo), 1998. A request carries n bytes, the answer none; also the same number each
 way. Two things that a space is made for stand beside: one tuple that N read, and requests that go
-to whoever is idle; the same requests go to each server in turn, too.
+to whoever is idle. The same requests go to each server in turn, too.
 
 Round trips are means of many, in a closed loop, as in the paper; under load they are measured in an
 open loop, from when a request was due: at half the rate that the peer's own closed loop reaches,
