@@ -16,6 +16,7 @@ from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.experiments.settle.metrics import THROUGHPUT, TOGETHER
 from tupelo_bench.experiments.sort import RESPONSE
 from tupelo_bench.experiments.warming import STEADY
+from tupelo_bench.harness.sittings import YARDSTICKS, cell_of
 from tupelo_bench.report.beside import beside_us, is_peer
 from tupelo_bench.report.faster import Comparison, comparisons
 from tupelo_bench.report.tables import Table, is_same_work
@@ -104,8 +105,12 @@ def in_short(run: Run, verdicts: Iterable[str]) -> tuple[list[str], Table]:
             f" better in {whole(len(sure) - lost)}, and the other in {whole(lost)}. In the"
             f" remaining {whole(len(every) - len(sure))} the repeats can not tell them apart."
         )
+    measured = {cell_of(m) for m in run.measures if not m.derived and m.experiment != YARDSTICKS}
     if left_out := sum(remark.why == "over budget" for remark in run.left_out):
-        found.append(f"There was no time for {whole(left_out)} cells; they are named at the end.")
+        found.append(
+            f"{whole(len(measured))} cells were measured. There was no time for"
+            f" {whole(left_out)} more; they are named at the end."
+        )
     found += [*_more_clients(run), *_not_warm(run), WHO, HOW]
     rows = [row for row in (_row(run, headline) for headline in HEADLINES) if row is not None]
     heads = ("", "Tupelo", "the best of the others", TITLES[REFERENCE], "in all cells of it")
