@@ -18,7 +18,7 @@ from tupelo_bench.experiments.base import Experiment
 from tupelo_bench.experiments.everything import EXPERIMENTS
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.record import Run, load
-from tupelo_bench.harness.runner import Options
+from tupelo_bench.runner import Options
 
 IN_CI = ("tupelo-shm", "tupelo-mem", "mp-queue", "mp-manager", "sqlite", "redis", "udp")
 

@@ -32,8 +32,8 @@ from tupelo_bench.backends.rinda import InsideRinda, Rinda
 from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.backends.sqlite import FOLDER, MEMORY_FILES, SQLite
 from tupelo_bench.harness.lifetime import Server
-from tupelo_bench.harness.runner import started
 from tupelo_bench.harness.workers import CONTEXT
+from tupelo_bench.runner import started
 
 PLAIN = Schema((Shape("plain", 2),))
 KEYED = Schema(

@@ -12,8 +12,8 @@ import pytest
 from tupelo_bench.backends.base import Backend, Schema, Shape
 from tupelo_bench.backends.queue import Queue
 from tupelo_bench.backends.registry import PEERS
-from tupelo_bench.harness.runner import started
 from tupelo_bench.harness.workers import run
+from tupelo_bench.runner import started
 
 SCHEMA = Schema((Shape("plain", 2),))
 SPACES = ("one", "other")

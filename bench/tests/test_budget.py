@@ -14,11 +14,11 @@ from tupelo_bench.harness.budget import FOREVER_S, Budget
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.record import Run
-from tupelo_bench.harness.runner import Block, Job, Options, Runner, blocks, turn
-from tupelo_bench.harness.runner.notebook import PACKAGES
-from tupelo_bench.harness.runner.turn import Turn
 from tupelo_bench.harness.statistics import can_tell
 from tupelo_bench.harness.workers import OverBudgetError, WrongResultError
+from tupelo_bench.runner import Block, Job, Options, Runner, blocks, turn
+from tupelo_bench.runner.notebook import PACKAGES
+from tupelo_bench.runner.turn import Turn
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Pebble(Stone):
 def ran(*blocks, **options):
     """The record of a run of these blocks: (experiment, peer, jobs)."""
     run = Run([], "", 1, quick=False, machine={}, versions={})
-    runner = Runner(run, Options(**options), Progress(Terminal(io.StringIO())))
+    runner = Runner(run, Options(**options), Progress(Terminal(io.StringIO())), "tupelo-shm")
     runner.all_of([Block(name, peer, placement("free"), jobs, 1.0) for name, peer, jobs in blocks])
     return run
 
@@ -537,7 +537,7 @@ class Absent(Stone):
 
 def test_who_is_not_installed_is_told_once_with_a_path_that_is_there_and_recorded_without(capsys):
     run = Run([], "", 1, quick=False, machine={}, versions={})
-    runner = Runner(run, Options(), Progress(Terminal(sys.stdout)))
+    runner = Runner(run, Options(), Progress(Terminal(sys.stdout)), "tupelo-shm")
     runner.all_of([Block("one", Absent, placement(p), [], 1.0) for p in ("apart", "together")])
     assert [remark.text for remark in run.remarks] == ["no stone: mvn -f pom.xml tupelo"]
     shown = f"not installed: no stone: {Absent.how_to_install}"

@@ -31,8 +31,8 @@ from tupelo_bench.experiments.cases.skeleton import Searcher, Worker
 from tupelo_bench.experiments.warming import WarmUp
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
-from tupelo_bench.harness.runner import Options, Stage, started
 from tupelo_bench.harness.workers import Bench
+from tupelo_bench.runner import Options, Stage, started
 
 OWNERS = itertools.count(1_000)
 

@@ -13,7 +13,7 @@ from tupelo_bench.experiments.round_trips import CPU_TIME
 from tupelo_bench.experiments.rpc import calls
 from tupelo_bench.harness.cpu_time import cpu_time_ns
 from tupelo_bench.harness.placement import placement
-from tupelo_bench.harness.runner import Stage, started
+from tupelo_bench.runner import Stage, started
 
 
 def test_the_time_of_a_process_is_what_it_ran_with_its_children():

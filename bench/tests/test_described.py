@@ -11,7 +11,7 @@ from tupelo_bench.backends.lines import adapter_lines
 from tupelo_bench.backends.queue import Queue
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.harness import machine
-from tupelo_bench.report.tables import machine as described
+from tupelo_bench.presentation.tables import machine as described
 
 
 def test_a_record_has_the_clock_and_the_cache_of_the_processors_where_the_kernel_tells_them():

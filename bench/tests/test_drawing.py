@@ -13,8 +13,8 @@ from tupelo_bench.experiments.settle import NOTE_RESPONSE, Settle
 from tupelo_bench.experiments.sort import Sort
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.record import Measure, Run
+from tupelo_bench.presentation.figure import Figure, Point, Series, lines
 from tupelo_bench.report.drawing import COLOURS, MARKS, svg
-from tupelo_bench.report.figure import Figure, Point, Series, lines
 
 POINTS = (Point(1, 1e-3, None), Point(15, 2e-3, None))
 

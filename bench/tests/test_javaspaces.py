@@ -8,7 +8,7 @@ import pytest
 from tupelo_bench.backends.base import Schema, Shape
 from tupelo_bench.backends.javaspaces import JavaSpaces
 from tupelo_bench.backends.javaspaces.entry_classes import class_name, entry_classes, field_names
-from tupelo_bench.harness.runner import started
+from tupelo_bench.runner import started
 
 # Where its server listens can only be seen where there is one, for which it takes a JDK and the
 # archives of River: few have them.

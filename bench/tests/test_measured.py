@@ -9,7 +9,7 @@ from records import run_of
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.experiments.everything import EXPERIMENTS
 from tupelo_bench.harness.record import Measure, Remark
-from tupelo_bench.harness.runner import Options
+from tupelo_bench.runner import Options
 
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "check_measured.py"))
 

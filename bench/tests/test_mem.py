@@ -21,9 +21,9 @@ from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.record import Run
-from tupelo_bench.harness.runner import Options, Runner, Stage, started
 from tupelo_bench.harness.workers import Bench, WrongResultError
-from tupelo_bench.report.tables import tables
+from tupelo_bench.presentation.tables import tables
+from tupelo_bench.runner import Options, Runner, Stage, started
 
 SIZES = {
     "Null": 0, "Integer": 4, "Char 32": 32, "Double 32": 256, "Double 256": 2_048,
@@ -252,7 +252,7 @@ def test_memory_that_did_not_grow_is_no_figure(monkeypatch):
 def test_where_the_memory_can_not_be_told_the_table_says_so():
     run = Run([], "", 1, quick=True, machine={}, versions={})
     options = Options(quick=True)
-    runner = Runner(run, options, Progress(Terminal(StringIO())))
+    runner = Runner(run, options, Progress(Terminal(StringIO())), "tupelo-shm")
     ours, queue = (
         replace(block, jobs=memory.jobs(block.peer, kinds(), options))
         for block in Mem().blocks([SharedSpace, Queue], options)

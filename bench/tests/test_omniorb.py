@@ -8,7 +8,7 @@ import pytest
 from tupelo_bench.backends import omniorb
 from tupelo_bench.backends.omniorb import OmniORB
 from tupelo_bench.harness.lifetime import ServerFailedError
-from tupelo_bench.harness.runner import started
+from tupelo_bench.runner import started
 
 # A peer that few have: what its programs do can only be seen where Debian's packages of it are
 # installed. What is said where they are not is tested everywhere, above the first that is marked.

@@ -6,7 +6,7 @@ from tupelo_bench.experiments.round_trips import closed_loop
 from tupelo_bench.experiments.rpc import load, many
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler, merged, read
-from tupelo_bench.harness.runner import Stage
+from tupelo_bench.runner import Stage
 
 
 def test_labels_overlap():

@@ -8,9 +8,9 @@ import pytest
 from tupelo_bench.harness.histogram import Histogram, merged
 from tupelo_bench.harness.record import Measure, Run, load
 from tupelo_bench.harness.statistics import differ, student_t
+from tupelo_bench.presentation.figure import percentiles
+from tupelo_bench.presentation.tables import sign, tables
 from tupelo_bench.report.compare import cautions, compared
-from tupelo_bench.report.figure import percentiles
-from tupelo_bench.report.tables import sign, tables
 
 
 def measure(samples, groups=(), backend="one", **options):

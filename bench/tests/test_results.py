@@ -13,7 +13,7 @@ from tupelo_bench.experiments.mem import memory
 from tupelo_bench.experiments.settle import Settle
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.record import Measure, Remark
-from tupelo_bench.harness.runner import Options
+from tupelo_bench.presentation.tables import Table, tables
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import ABSENT, absent
 from tupelo_bench.report.deviations import deviations
@@ -22,9 +22,9 @@ from tupelo_bench.report.page import page as html_page
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.question import NoSuchTableError
 from tupelo_bench.report.results import markdown, table
-from tupelo_bench.report.tables import Table, tables
 from tupelo_bench.report.undrawn import undrawn
 from tupelo_bench.report.words import words
+from tupelo_bench.runner import Options
 
 
 def test_why_a_cell_failed_stands_in_one_line_of_the_table():

@@ -23,8 +23,8 @@ from tupelo_bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, a
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.record import Measure, Run
-from tupelo_bench.harness.runner import Options
 from tupelo_bench.harness.workers import Bench, WrongResultError
+from tupelo_bench.runner import Options
 
 STALL_S = 0.05
 

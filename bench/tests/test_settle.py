@@ -47,8 +47,8 @@ from tupelo_bench.experiments.workload import (
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.record import Measure, Run
-from tupelo_bench.harness.runner import Options, Stage, started
 from tupelo_bench.harness.workers import Bench, WrongResultError
+from tupelo_bench.runner import Options, Stage, started
 
 
 class Pile:

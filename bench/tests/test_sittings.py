@@ -15,8 +15,8 @@ from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.record import BadRecordError, Measure, Remark
-from tupelo_bench.harness.runner import Block, Job, Options, Runner
 from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan, without
+from tupelo_bench.runner import Block, Job, Options, Runner
 
 CELL = {"size": 7}
 
@@ -150,7 +150,7 @@ def run_blocks(blocks, **options):
     Noted.done = []
     run = run_of()
     asked = Options(repeats=10, **options)
-    Runner(run, asked, Progress(Terminal(io.StringIO()))).all_of(blocks)
+    Runner(run, asked, Progress(Terminal(io.StringIO())), "tupelo-shm").all_of(blocks)
     return run, Noted.done
 
 

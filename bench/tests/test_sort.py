@@ -12,8 +12,8 @@ from tupelo_bench.experiments.warming import WarmUp
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.record import Measure
-from tupelo_bench.harness.runner import Stage
 from tupelo_bench.harness.workers import Bench, WrongResultError
+from tupelo_bench.runner import Stage
 
 PLAN = sort.Plan(1_000, workers=4, seed=1, warm_up=WarmUp(100))
 

@@ -14,14 +14,14 @@ from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.quantiles import QUANTILES, pool
 from tupelo_bench.harness.record import BadRecordError, Measure, load
-from tupelo_bench.harness.runner import Stage
-from tupelo_bench.harness.runner.notebook import Notebook
 from tupelo_bench.harness.sittings import added
+from tupelo_bench.presentation.figure import percentiles
+from tupelo_bench.presentation.tables import tables
 from tupelo_bench.report.faster import comparisons
-from tupelo_bench.report.figure import percentiles
 from tupelo_bench.report.results import markdown
-from tupelo_bench.report.tables import tables
 from tupelo_bench.report.targets import targets
+from tupelo_bench.runner import Stage
+from tupelo_bench.runner.notebook import Notebook
 
 MS_NS = 1_000_000
 CALLS = 1_000

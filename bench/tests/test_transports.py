@@ -8,8 +8,8 @@ from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.experiments.cases import Cases
 from tupelo_bench.experiments.cases.figures import BY_TRANSPORT, figures
 from tupelo_bench.harness.record import Measure
-from tupelo_bench.harness.runner import Options
 from tupelo_bench.report.answers import answers
+from tupelo_bench.runner import Options
 
 
 def cells(peer, *, quick=False):

@@ -24,10 +24,10 @@ from tupelo_bench.experiments.warming import (
 from tupelo_bench.harness.placement import placement
 from tupelo_bench.harness.profiler import Profiler
 from tupelo_bench.harness.record import Measure
-from tupelo_bench.harness.runner import Options, Stage
 from tupelo_bench.harness.workers import Bench
 from tupelo_bench.report.results import markdown
 from tupelo_bench.report.warm import warmed
+from tupelo_bench.runner import Options, Stage
 
 
 @pytest.mark.parametrize(

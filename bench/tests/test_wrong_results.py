@@ -30,8 +30,8 @@ from tupelo_bench.experiments.rpc import calls, many
 from tupelo_bench.experiments.settle import phases
 from tupelo_bench.experiments.warming import WarmUp
 from tupelo_bench.harness.profiler import Profiler
-from tupelo_bench.harness.runner import started
 from tupelo_bench.harness.workers import Bench, WrongResultError
+from tupelo_bench.runner import started
 
 PATIENCE_S = 10
 WARM_UP = WarmUp(8)

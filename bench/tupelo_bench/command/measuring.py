@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tupelo_bench.backends.installed import lacking
 from tupelo_bench.backends.registry import UnknownPeerError, chosen, named
 from tupelo_bench.command.arguments import budget_s
+from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.everything import EXPERIMENTS, YARDSTICKS, YARDSTICKS_AT_END
 from tupelo_bench.experiments.workload import recorded
 from tupelo_bench.harness import machine
@@ -17,9 +18,9 @@ from tupelo_bench.harness.folders import remove_left_behind
 from tupelo_bench.harness.progress import Progress
 from tupelo_bench.harness.quantiles import pool
 from tupelo_bench.harness.record import BadRecordError, Run, load
-from tupelo_bench.harness.runner import Options, Runner
 from tupelo_bench.harness.sittings import added, repeats_before, require_same_plan, without
 from tupelo_bench.harness.stopping import deaf, go_on
+from tupelo_bench.runner import Options, Runner
 
 if TYPE_CHECKING:
     import argparse
@@ -73,7 +74,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
         not options.quick, visits(options), repeats_before(old) if old else {},
     )  # fmt: skip
     progress = Progress(terminal)
-    runner = Runner(run, asked, progress)
+    runner = Runner(run, asked, progress, OURS)
     begin = time.monotonic()
     in_turn = (YARDSTICKS, *wanted, YARDSTICKS_AT_END)
     remove_left_behind()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.everything import YARDSTICKS
+from tupelo_bench.presentation.tables import tables
 from tupelo_bench.report.compare import cautions, compared
-from tupelo_bench.report.tables import tables
 from tupelo_bench.report.targets import targets
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tupelo.terminal import Terminal
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.report.tables import Table
+    from tupelo_bench.presentation.tables import Table
 
 
 def show(

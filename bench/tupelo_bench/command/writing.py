@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tupelo_bench.presentation.units import quantity
 from tupelo_bench.report import files
 from tupelo_bench.report.page import page
-from tupelo_bench.report.units import quantity
 
 if TYPE_CHECKING:
     import argparse

@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from tupelo_bench.backends.base import Backend
 from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.harness.placement import placement
+from tupelo_bench.runner import Block
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,9 +16,9 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.harness.placement import Where
     from tupelo_bench.harness.record import Measure, Run
-    from tupelo_bench.harness.runner import Block, Job, Options
-    from tupelo_bench.report.figure import Figure
-    from tupelo_bench.report.printed import Printed
+    from tupelo_bench.presentation.figure import Figure
+    from tupelo_bench.presentation.printed import Printed
+    from tupelo_bench.runner import Job, Options
 
 OURS = SharedSpace.name
 """The backend that the others are compared with."""
@@ -43,8 +45,6 @@ class Experiment(ABC):
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         """Those that take part."""
-        from tupelo_bench.backends.base import Backend
-
         return [peer for peer in self.meant(all_peers) if issubclass(peer, Backend)]
 
     def meant(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -57,8 +57,6 @@ class Experiment(ABC):
 
     def blocks(self, all_peers: Sequence[type[Peer]], options: Options) -> list[Block]:
         """All that is to run: per peer, and per placement since a server is put there once."""
-        from tupelo_bench.harness.runner import Block
-
         found = []
         peers = self.peers(all_peers)
         shares = sum(self.share_of(peer) for peer in peers if peer.missing() is None)

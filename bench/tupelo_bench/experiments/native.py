@@ -13,8 +13,8 @@ from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
     from tupelo_bench.backends.calls import NativeCaller
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 ROUND_TRIP = "round trip between native programs"
 

@@ -11,7 +11,7 @@ from tupelo_bench.harness.quantiles import QUANTILES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.runner import Stage
 
 Target = tuple["Callable[..., Any]", tuple[Any, ...]]
 """What a process does, and with what."""

@@ -24,12 +24,12 @@ from tupelo_bench.experiments.insertion import insertion_sort, is_compiled, prep
 from tupelo_bench.experiments.rpc.calls import calls
 from tupelo_bench.experiments.warming import WarmUp, note_warming, warm_until_steady
 from tupelo_bench.harness.record import Measure
-from tupelo_bench.harness.runner import Job
 from tupelo_bench.harness.workers import WrongResultError
-from tupelo_bench.report.figure import Figure, Point, Series, lines
-from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.tables import mean_of, sign
-from tupelo_bench.report.units import digits, whole
+from tupelo_bench.presentation.figure import Figure, Point, Series, lines
+from tupelo_bench.presentation.printed import Printed
+from tupelo_bench.presentation.tables import mean_of, sign
+from tupelo_bench.presentation.units import digits, whole
+from tupelo_bench.runner import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.calls import Client
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.harness.runner import Options, Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Options, Stage
 
 SIZES = (8 << 10, 16 << 10, 32 << 10, 64 << 10)
 WORKERS = (1, 2, 4, 8)

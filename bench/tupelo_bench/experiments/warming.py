@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tupelo_bench.harness.profiler import Profiler
-    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.runner import Stage
 
 IN_A_ROW, APART, CYCLES_MAX = 5, 0.02, 30
 CYCLES = "cycles until it is warm"

@@ -22,13 +22,13 @@ from tupelo_bench.experiments.base import Experiment
 from tupelo_bench.experiments.mem.client import BATCH, key_cycles
 from tupelo_bench.experiments.mem.entries import key_tuple, key_tuples
 from tupelo_bench.harness.placement import PLACEMENTS, lacking
-from tupelo_bench.harness.runner import REPEATS_MIN, Job
+from tupelo_bench.runner import REPEATS_MIN, Job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tupelo_bench.harness.runner import Options, Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Options, Stage
 
 CALLS = 1_000
 SHORT_S = 600.0  # a run of that many seconds or less has no time for ten of each

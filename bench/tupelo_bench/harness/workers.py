@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 GRACE_S = 2.0  # a process that does not end when asked is killed after that
 
 CONTEXT = multiprocessing.get_context("forkserver")
+# By their names: they are of higher layers. So each process has what it runs when it is forked.
 CONTEXT.set_forkserver_preload(
     ["tupelo_bench.harness.forkserver", "tupelo_bench.experiments.everything"]
 )

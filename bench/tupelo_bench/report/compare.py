@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.statistics import differ, is_mostly_below
-from tupelo_bench.report.tables import Table, is_same_work
-from tupelo_bench.report.units import digits, quantity
+from tupelo_bench.presentation.tables import Table, is_same_work
+from tupelo_bench.presentation.units import digits, quantity
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Measure, Run

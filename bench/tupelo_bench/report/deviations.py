@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo_bench.harness.parameters import told
-from tupelo_bench.report.tables import Table, metrics
-from tupelo_bench.report.units import digits, quantity, scale
+from tupelo_bench.presentation.tables import Table, metrics
+from tupelo_bench.presentation.units import digits, quantity, scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

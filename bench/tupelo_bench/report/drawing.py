@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.registry import PEERS
 from tupelo_bench.harness.statistics import quantile
-from tupelo_bench.report.figure import Point
+from tupelo_bench.presentation.figure import Point
+from tupelo_bench.presentation.units import quantity, scale, whole
 from tupelo_bench.report.slim import slim
-from tupelo_bench.report.units import quantity, scale, whole
 
 if TYPE_CHECKING:
-    from tupelo_bench.report.figure import Figure, Series
+    from tupelo_bench.presentation.figure import Figure, Series
 
 WIDTH_INCH, HEIGHT_INCH = 7.2, 4.0
 WIDE_INCH, MANY_BARS = 11.0, 14  # so wide is a figure with more bars than that side by side

@@ -37,9 +37,9 @@ from tupelo_bench.harness.statistics import (
     mann_whitney_p,
     share_below,
 )
+from tupelo_bench.presentation.tables import EXACT, Table, is_same_work, sign
+from tupelo_bench.presentation.units import digits
 from tupelo_bench.report.beside import beside_us
-from tupelo_bench.report.tables import EXACT, Table, is_same_work, sign
-from tupelo_bench.report.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

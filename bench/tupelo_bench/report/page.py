@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.harness.parameters import told
+from tupelo_bench.presentation.tables import machine, repeats, tables
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
 from tupelo_bench.report.answers import HOW as ANSWERED
@@ -14,7 +15,6 @@ from tupelo_bench.report.deviations import EXPLAINED, deviations
 from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.short import in_short
-from tupelo_bench.report.tables import machine, repeats, tables
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
 from tupelo_bench.report.words import HOW_DRAWN, words
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.report.figure import Figure
-    from tupelo_bench.report.printed import Printed
+    from tupelo_bench.presentation.figure import Figure
+    from tupelo_bench.presentation.printed import Printed
 
 STYLE = """
 :root { color-scheme: light; }

@@ -14,6 +14,8 @@ from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.placement import PLACEMENTS
 from tupelo_bench.harness.profiler import NS_PER_S
 from tupelo_bench.harness.quantiles import QUANTILES
+from tupelo_bench.presentation.tables import Table, machine, mean_of, repeats
+from tupelo_bench.presentation.units import quantity
 from tupelo_bench.report import drawing
 from tupelo_bench.report.absent import absent
 from tupelo_bench.report.answers import HOW as ANSWERED
@@ -22,10 +24,8 @@ from tupelo_bench.report.faster import faster_peers, wins_and_losses
 from tupelo_bench.report.questions import questions
 from tupelo_bench.report.questions.grids import text
 from tupelo_bench.report.short import in_short
-from tupelo_bench.report.tables import Table, machine, mean_of, repeats
 from tupelo_bench.report.targets import targets
 from tupelo_bench.report.undrawn import undrawn
-from tupelo_bench.report.units import quantity
 from tupelo_bench.report.warm import HOW as WARMED
 from tupelo_bench.report.warm import warmed
 from tupelo_bench.report.words import HOW_DRAWN, words

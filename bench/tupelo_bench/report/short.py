@@ -17,10 +17,10 @@ from tupelo_bench.experiments.settle.metrics import THROUGHPUT, TOGETHER
 from tupelo_bench.experiments.sort import RESPONSE
 from tupelo_bench.experiments.warming import STEADY
 from tupelo_bench.harness.sittings import YARDSTICKS, cell_of
+from tupelo_bench.presentation.tables import Table, is_same_work
+from tupelo_bench.presentation.units import digits, quantity, whole
 from tupelo_bench.report.beside import beside_us, is_peer
 from tupelo_bench.report.faster import Comparison, comparisons
-from tupelo_bench.report.tables import Table, is_same_work
-from tupelo_bench.report.units import digits, quantity, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tupelo_bench.report.tables import Table
+from tupelo_bench.presentation.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Remark, Run
-    from tupelo_bench.report.figure import Figure
+    from tupelo_bench.presentation.figure import Figure
 
 
 def undrawn(run: Run, experiments: Sequence[Experiment]) -> Table:

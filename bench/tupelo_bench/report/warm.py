@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.warming import APART, CYCLES, CYCLES_MAX, IN_A_ROW, STEADY
-from tupelo_bench.report.tables import Table, span
+from tupelo_bench.presentation.tables import Table, span
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run

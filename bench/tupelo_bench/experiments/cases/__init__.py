@@ -23,16 +23,16 @@ from tupelo_bench.experiments.cases import (
     visits,
 )
 from tupelo_bench.harness.parameters import told
-from tupelo_bench.harness.runner import Job
+from tupelo_bench.runner import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tupelo_bench.backends.base import Peer, Schema, VisitOrder
     from tupelo_bench.harness.record import Measure, Run
-    from tupelo_bench.harness.runner import Options, Stage
-    from tupelo_bench.report.figure import Figure
-    from tupelo_bench.report.printed import Printed
+    from tupelo_bench.presentation.figure import Figure
+    from tupelo_bench.presentation.printed import Printed
+    from tupelo_bench.runner import Options, Stage
 
 TUPLE_BYTES = 150
 # Where time is short: the sizes of the paper's figures in this order; of the password search before

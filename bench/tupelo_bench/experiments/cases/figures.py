@@ -22,10 +22,10 @@ from tupelo_bench.experiments.cases.skeleton import (
     TOTAL,
     VISITED,
 )
-from tupelo_bench.report.figure import Figure, lines, marks, with_beside
-from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.tables import mean_of, span
-from tupelo_bench.report.units import digits, scale, whole
+from tupelo_bench.presentation.figure import Figure, lines, marks, with_beside
+from tupelo_bench.presentation.printed import Printed
+from tupelo_bench.presentation.tables import mean_of, span
+from tupelo_bench.presentation.units import digits, scale, whole
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Measure, Run

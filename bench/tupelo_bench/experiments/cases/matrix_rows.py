@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import VisitOrder
     from tupelo_bench.experiments.warming import WarmUp
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 DTYPE = "f8"
 FINISHED = "product"  # the tag of a finished row, which the master awaits without its number

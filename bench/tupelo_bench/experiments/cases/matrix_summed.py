@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tupelo_bench.experiments.warming import WarmUp
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 CASE = "matrix rows, summed locally"
 PASSES = 5  # over the rows that are read again

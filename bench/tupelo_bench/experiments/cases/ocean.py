@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import VisitOrder
     from tupelo_bench.experiments.warming import WarmUp
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 DTYPE = "f8"
 SCHEMA = Schema((Shape("hand out", 3, (1,)), Shape("oceanModel", 5, (2, 3)), Shape("panel", 3)))

@@ -35,8 +35,8 @@ from tupelo_bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
     from tupelo_bench.experiments.warming import WarmUp
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 SEARCHES = 100
 # Tuples that each worker reads and takes from its own space after the searches; and at a time.

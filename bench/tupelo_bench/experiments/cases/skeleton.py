@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import Backend, Fields, VisitOrder
     from tupelo_bench.harness.profiler import Profiler
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 MASTER = "master"
 LOCAL_WRITING = "local writing"

@@ -29,8 +29,8 @@ from tupelo_bench.experiments.checked import check_sorted
 
 if TYPE_CHECKING:
     from tupelo_bench.experiments.warming import WarmUp
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 PARTS = 200
 DTYPE = "i8"

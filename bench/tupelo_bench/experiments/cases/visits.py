@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import VisitOrder
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.runner import Stage
 
 CASE = "visits"
 ROUND_ROBIN: VisitOrder = "round robin"

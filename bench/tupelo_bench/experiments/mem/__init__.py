@@ -35,16 +35,16 @@ from tupelo_bench.experiments.mem.entries import (
     key_tuples,
 )
 from tupelo_bench.harness.placement import lacking
-from tupelo_bench.harness.runner import Job
-from tupelo_bench.report.figure import Figure, bars, lines, with_beside
-from tupelo_bench.report.units import whole
+from tupelo_bench.presentation.figure import Figure, bars, lines, with_beside
+from tupelo_bench.presentation.units import whole
+from tupelo_bench.runner import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.harness.record import Measure, Run
-    from tupelo_bench.harness.runner import Options
+    from tupelo_bench.runner import Options
 
 CYCLES = 100  # of a cell, at least; fewer where there is time for some of its repeats only
 REPEATS_LARGE = 5  # where the fill takes longer than the cycles

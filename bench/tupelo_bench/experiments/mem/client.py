@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import Backend
     from tupelo_bench.experiments.mem.entries import Entry, EntryPlan, KeyPlan
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 SPACE = "mem"
 BRIDGE = "bridge"  # the way into another language and back, without an operation

@@ -14,15 +14,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.backends.batches import in_batches
-from tupelo_bench.harness.runner import Job, started
 from tupelo_bench.harness.workers import WrongResultError
+from tupelo_bench.runner import Job, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from tupelo_bench.backends.base import Backend, Fields, Peer, Schema
-    from tupelo_bench.harness.runner import Options, Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Options, Stage
 
 METRIC = "memory per tuple"
 ASKED_FIRST = "tuples asked for by key first"

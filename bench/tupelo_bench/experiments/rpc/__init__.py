@@ -42,17 +42,17 @@ from tupelo_bench.experiments.rpc.many import (
 )
 from tupelo_bench.experiments.rpc.printed import COLUMNS, printed
 from tupelo_bench.harness.placement import PLACEMENTS, lacking
-from tupelo_bench.harness.runner import Job
-from tupelo_bench.report.figure import Figure, bars, lines, percentiles, with_beside
-from tupelo_bench.report.units import quantity
+from tupelo_bench.presentation.figure import Figure, bars, lines, percentiles, with_beside
+from tupelo_bench.presentation.units import quantity
+from tupelo_bench.runner import Job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo_bench.harness.placement import Where
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.harness.runner import Options
-    from tupelo_bench.report.printed import Printed
+    from tupelo_bench.presentation.printed import Printed
+    from tupelo_bench.runner import Options
 
 SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
 BOTH_WAYS = (100, 1_000)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.backends.calls import Calls, Client
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 ROUND_TRIP = "round trip"
 WARM_UP = 100

@@ -15,8 +15,8 @@ from tupelo_bench.harness.workers import WrongResultError
 if TYPE_CHECKING:
     from tupelo_bench.backends.calls import Client
     from tupelo_bench.experiments.rpc.calls import Plan
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 UNDER_LOAD = "latency under load"
 RATE_REACHED = "rate reached"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.base import Backend
     from tupelo_bench.backends.calls import Calls, Client
     from tupelo_bench.experiments.rpc.calls import Plan
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 READERS = 4
 ONE_TO_MANY = "one to many"

@@ -8,8 +8,8 @@ from tupelo_bench.experiments import native
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.harness.placement import PLACEMENTS
-from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.units import quantity
+from tupelo_bench.presentation.printed import Printed
+from tupelo_bench.presentation.units import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

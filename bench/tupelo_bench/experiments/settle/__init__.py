@@ -35,17 +35,17 @@ from tupelo_bench.experiments.settle.metrics import (
 )
 from tupelo_bench.experiments.settle.plan import OBJECTS, Plan
 from tupelo_bench.experiments.workload import KINDS
-from tupelo_bench.harness.runner import Job
-from tupelo_bench.report.figure import Figure, bars, lines, with_beside
-from tupelo_bench.report.units import whole
+from tupelo_bench.presentation.figure import Figure, bars, lines, with_beside
+from tupelo_bench.presentation.units import whole
+from tupelo_bench.runner import Job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.harness.record import Measure, Run
-    from tupelo_bench.harness.runner import Options
-    from tupelo_bench.report.printed import Printed
+    from tupelo_bench.presentation.printed import Printed
+    from tupelo_bench.runner import Options
 
 CLIENTS = (2, 8, 14, 22)  # with the delays of the paper
 CLIENTS_TOGETHER = (1, 2, 4, 8, 14, 22)

@@ -34,9 +34,9 @@ from tupelo_bench.experiments.workload import (
     template_of,
 )
 from tupelo_bench.harness.record import Measure
-from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.tables import sign
-from tupelo_bench.report.units import digits, whole
+from tupelo_bench.presentation.printed import Printed
+from tupelo_bench.presentation.tables import sign
+from tupelo_bench.presentation.units import digits, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.base import Backend, Fields
     from tupelo_bench.experiments.workload import Entry
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.harness.runner import Options
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Options
 
 WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000

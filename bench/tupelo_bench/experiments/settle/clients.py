@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tupelo_bench.experiments.settle.plan import Part, Plan
     from tupelo_bench.experiments.workload import Entry, Workload
     from tupelo_bench.harness.profiler import Profiler
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 
 def once(stage: Stage, plan: Plan) -> None:

@@ -21,8 +21,8 @@ from tupelo_bench.experiments.settle.metrics import (
 )
 from tupelo_bench.experiments.workload import KINDS
 from tupelo_bench.harness.record import Measure
-from tupelo_bench.report.printed import Printed
-from tupelo_bench.report.units import digits, quantity
+from tupelo_bench.presentation.printed import Printed
+from tupelo_bench.presentation.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

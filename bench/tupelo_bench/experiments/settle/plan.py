@@ -9,7 +9,7 @@ from tupelo_bench.experiments.workload import ENTRIES
 
 if TYPE_CHECKING:
     from tupelo_bench.experiments.workload import Entry, Workload
-    from tupelo_bench.harness.runner import Stage
+    from tupelo_bench.runner import Stage
 
 DELAY_MIN_S, DELAY_SPREAD_S = 0.200, 0.050
 OBJECTS = 1_000

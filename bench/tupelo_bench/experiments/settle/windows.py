@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.base import Backend
     from tupelo_bench.experiments.settle.clients import Target
     from tupelo_bench.experiments.settle.plan import Plan
-    from tupelo_bench.harness.runner import Stage
     from tupelo_bench.harness.workers import Bench
+    from tupelo_bench.runner import Stage
 
 WINDOW_S, QUICK_WINDOW_S = 1.0, 0.05
 LONG_SHARE = 0.5  # of its second: a window that lasts so long meets those of the others

@@ -9,11 +9,11 @@ from tupelo_bench.experiments.mem import Mem
 from tupelo_bench.experiments.rpc import RPC
 from tupelo_bench.experiments.settle import Settle
 from tupelo_bench.experiments.sort import Sort
+from tupelo_bench.presentation.tables import Table
 from tupelo_bench.report.answers.claim import ALIKE
 from tupelo_bench.report.answers.of_calls import of_calls
 from tupelo_bench.report.answers.of_cases import of_cases
 from tupelo_bench.report.answers.of_spaces import of_spaces
-from tupelo_bench.report.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.harness.statistics import differ, is_mostly_below
+from tupelo_bench.presentation.units import digits, quantity
 from tupelo_bench.report.beside import is_peer
-from tupelo_bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -20,9 +20,9 @@ from tupelo_bench.experiments.settle.metrics import (
     THROUGHPUT,
     TOGETHER,
 )
+from tupelo_bench.presentation.units import whole
 from tupelo_bench.report.answers.claim import Answer, at_most, in_order, paired, valued
 from tupelo_bench.report.beside import best
-from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

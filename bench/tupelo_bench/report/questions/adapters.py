@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tupelo_bench.presentation.tables import Table
 from tupelo_bench.report.beside import is_peer
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.tables import Table
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run

@@ -9,16 +9,16 @@ from tupelo_bench.experiments.settle import Settle
 from tupelo_bench.experiments.settle.aging import COMPARED, against_fresh, told_added
 from tupelo_bench.experiments.settle.metrics import AGING, PAPER_AGED
 from tupelo_bench.experiments.workload import KINDS
+from tupelo_bench.presentation.units import whole
 from tupelo_bench.report.questions.grids import grid
 from tupelo_bench.report.questions.question import Key, Question, printed_in
-from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Measure, Run
-    from tupelo_bench.report.tables import Table
+    from tupelo_bench.presentation.tables import Table
 
 AGED: Key = (Settle.name, AGING)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo_bench.presentation.tables import Table
+from tupelo_bench.presentation.units import whole
 from tupelo_bench.report.beside import best, fill_max
 from tupelo_bench.report.questions.grids import against, backends, text
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.tables import Table
-from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run

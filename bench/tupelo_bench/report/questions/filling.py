@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tupelo_bench.experiments.mem.entries import ENTRIES
+from tupelo_bench.presentation.units import whole
 from tupelo_bench.report.questions.grids import against, grid, text
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Measure, Run
-    from tupelo_bench.report.tables import Table
+    from tupelo_bench.presentation.tables import Table
 
 
 OTHERS = 10_000  # tuples of the paper's full space

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tupelo_bench.report.tables import Table, mean_of, sign
-from tupelo_bench.report.units import digits
+from tupelo_bench.presentation.tables import Table, mean_of, sign
+from tupelo_bench.presentation.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tupelo_bench.experiments.base import Experiment
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.report.tables import Table
+    from tupelo_bench.presentation.tables import Table
 
 KNEES: Key = (Settle.name, KNEE)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.mem.memory import ASKED_FIRST, METRIC
+from tupelo_bench.presentation.units import whole
 from tupelo_bench.report.questions.grids import grid
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.units import whole
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.report.tables import Table
+    from tupelo_bench.presentation.tables import Table
 
 INDEXED = "Those with a key were asked for by it before: an index is part of what they take."
 UNTOLD = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tupelo_bench.report.tables import Table
+from tupelo_bench.presentation.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.cases.matrix_summed import CASE as SUMMED
 from tupelo_bench.experiments.cases.skeleton import LOCAL_HIT, REMOTE_HIT
 from tupelo_bench.harness.placement import PLACEMENTS
+from tupelo_bench.presentation.tables import Table
 from tupelo_bench.report.questions.grids import backends, text
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.tables import Table
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run

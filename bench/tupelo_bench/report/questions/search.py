@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tupelo_bench.experiments.cases import visits
 from tupelo_bench.harness.parameters import told
+from tupelo_bench.presentation.tables import Table
 from tupelo_bench.report.questions.grids import text
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.tables import Table
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.round_trips import CPU_TIME
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.harness.placement import PLACEMENTS
+from tupelo_bench.presentation.tables import Table
 from tupelo_bench.report.beside import SPINNING
 from tupelo_bench.report.questions.grids import backends, text
 from tupelo_bench.report.questions.question import Question
-from tupelo_bench.report.tables import Table
 
 if TYPE_CHECKING:
     from tupelo_bench.harness.record import Run

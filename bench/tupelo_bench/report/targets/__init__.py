@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tupelo_bench.report.tables import Table
+from tupelo_bench.presentation.tables import Table
 from tupelo_bench.report.targets.cases import cases, visits
 from tupelo_bench.report.targets.mem import faster, filled
 from tupelo_bench.report.targets.rpc import calls, tails

@@ -8,9 +8,9 @@ from tupelo_bench.experiments.cases.visits import CASE as VISITS
 from tupelo_bench.experiments.cases.visits import SEEDS, SHARES, comparisons
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.statistics import differ
+from tupelo_bench.presentation.units import digits
 from tupelo_bench.report.beside import beside_us, is_faster_than
 from tupelo_bench.report.targets.verdict import Verdict, gaps, listed, none_faster, verdict
-from tupelo_bench.report.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from tupelo_bench.experiments.mem import KEYED_FILLS, memory
 from tupelo_bench.experiments.mem.entries import KEYED, LARGE, SMALL
 from tupelo_bench.experiments.yardsticks import DICT_PUT, DICT_TAKE
 from tupelo_bench.harness.placement import PLACEMENTS
+from tupelo_bench.presentation.units import digits, whole
 from tupelo_bench.report.beside import best, fill_max
 from tupelo_bench.report.targets.verdict import NAMED_MAX, Verdict, is_below, verdict
-from tupelo_bench.report.units import digits, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

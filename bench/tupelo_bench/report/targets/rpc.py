@@ -11,9 +11,9 @@ from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.placement import PLACEMENTS
 from tupelo_bench.harness.quantiles import NS_PER_S, QUANTILES
 from tupelo_bench.harness.statistics import can_tell
+from tupelo_bench.presentation.units import digits, quantity
 from tupelo_bench.report.beside import SPINNING, beside_us, is_faster_than, is_peer
 from tupelo_bench.report.targets.verdict import Verdict, verdict
-from tupelo_bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo_bench.experiments.base import OURS
 from tupelo_bench.experiments.settle import CLIENTS_TOGETHER
 from tupelo_bench.experiments.settle.metrics import THROUGHPUT, TOGETHER
-from tupelo_bench.report.tables import mean_of
+from tupelo_bench.presentation.tables import mean_of
 from tupelo_bench.report.targets.verdict import Verdict, is_below, verdict
 
 if TYPE_CHECKING:

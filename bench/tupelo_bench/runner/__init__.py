@@ -5,10 +5,10 @@ spaces and a seed of its own. The module `budget` shares the time among the bloc
 block have a server in common, and each block is the `turn` of one peer.
 """
 
-from tupelo_bench.harness.runner.blocks import Runner
-from tupelo_bench.harness.runner.job import Block, Job
-from tupelo_bench.harness.runner.options import REPEATS_MIN, Options
-from tupelo_bench.harness.runner.server import started
-from tupelo_bench.harness.runner.stage import Stage
+from tupelo_bench.runner.blocks import Runner
+from tupelo_bench.runner.job import Block, Job
+from tupelo_bench.runner.options import REPEATS_MIN, Options
+from tupelo_bench.runner.server import started
+from tupelo_bench.runner.stage import Stage
 
 __all__ = ["REPEATS_MIN", "Block", "Job", "Options", "Runner", "Stage", "started"]

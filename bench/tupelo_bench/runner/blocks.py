@@ -9,21 +9,20 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tupelo_bench.backends.lines import adapter_lines
-from tupelo_bench.backends.space import SharedSpace
 from tupelo_bench.harness import stopping
 from tupelo_bench.harness.budget import FOREVER_S, Budget, Part
 from tupelo_bench.harness.parameters import told
-from tupelo_bench.harness.runner.notebook import Notebook, what_failed
-from tupelo_bench.harness.runner.server import started
-from tupelo_bench.harness.runner.turn import Cell, Turn
+from tupelo_bench.runner.notebook import Notebook, what_failed
+from tupelo_bench.runner.server import started
+from tupelo_bench.runner.turn import Cell, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo_bench.harness.progress import Progress
     from tupelo_bench.harness.record import Run
-    from tupelo_bench.harness.runner.job import Block
-    from tupelo_bench.harness.runner.options import Options
+    from tupelo_bench.runner.job import Block
+    from tupelo_bench.runner.options import Options
 
 
 @dataclass
@@ -33,6 +32,8 @@ class Runner:
     run: Run
     options: Options
     progress: Progress
+    reference: str
+    """The backend that the others are compared with: what it lacks has nothing beside it."""
     _notebook: Notebook = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +119,7 @@ class Runner:
         return {
             told(remark.parameters)
             for remark in self.run.left_out
-            if (remark.experiment, remark.backend) == (block.experiment, SharedSpace.name)
+            if (remark.experiment, remark.backend) == (block.experiment, self.reference)
         }
 
     def _describe(self, block: Block) -> None:

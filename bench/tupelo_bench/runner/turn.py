@@ -22,10 +22,10 @@ from tupelo_bench.backends.base import Backend
 from tupelo_bench.harness import stopping
 from tupelo_bench.harness.budget import FOREVER_S
 from tupelo_bench.harness.parameters import told
-from tupelo_bench.harness.runner.notebook import what_failed
-from tupelo_bench.harness.runner.options import REPEATS_MIN
-from tupelo_bench.harness.runner.stage import Stage
 from tupelo_bench.harness.workers import OverBudgetError, WrongResultError
+from tupelo_bench.runner.notebook import what_failed
+from tupelo_bench.runner.options import REPEATS_MIN
+from tupelo_bench.runner.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.harness.budget import Part
     from tupelo_bench.harness.record import Why
-    from tupelo_bench.harness.runner.job import Block, Job
-    from tupelo_bench.harness.runner.notebook import Notebook
-    from tupelo_bench.harness.runner.options import Options
+    from tupelo_bench.runner.job import Block, Job
+    from tupelo_bench.runner.notebook import Notebook
+    from tupelo_bench.runner.options import Options
 
 CELL_LEAST_S = 0.5  # no cell is tried with less than that: it could not even begin
 # A repeat that takes so many times what the others took is no slow one: somebody waits in vain. But

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.statistics import can_tell, differ, is_mostly_below
-from tupelo_bench.report.units import between, digits, quantity
+from tupelo_bench.presentation.units import between, digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tupelo_bench.harness.progress import Progress
     from tupelo_bench.harness.record import Parameters, Run, Why
-    from tupelo_bench.harness.runner.stage import Note, Stage
+    from tupelo_bench.runner.stage import Note, Stage
 
 PACKAGES = tuple(Path(str(each.__file__)).parents[1] for each in (tupelo_bench, tupelo))
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tupelo_bench.backends.base import Peer
     from tupelo_bench.harness.placement import Placement, Where
     from tupelo_bench.harness.record import Parameters
-    from tupelo_bench.harness.runner.stage import Stage
+    from tupelo_bench.runner.stage import Stage
 
 NOTHING = Schema(())
 

@@ -1,0 +1,1 @@
+"""How figures, tables and numbers are described, whatever shows them; nothing here is drawn."""
