@@ -12,3 +12,11 @@ def stop(process):
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     assert process.poll() is None
+
+
+def waiting(space, *kinds):
+    """Return how many are in the wait queue for tuples of a shape.
+
+    These are outside of every critical section, where a process that is stopped would stall all.
+    """
+    return sum(shape["waiting"] for shape in space.stat()["shapes"] if shape["kinds"] == kinds)

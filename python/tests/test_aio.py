@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
+from attempts import in_one_attempt
 from forgetting import forgets_a_claim
 from resources import open_descriptors, own_threads
 
@@ -197,7 +198,7 @@ def test_a_connection_that_is_forgotten_keeps_nothing_though_its_loop_goes_on(sp
         before = open_descriptors()
         for _ in range(3):
             assert await descriptors_of_one_more() > 0
-            assert open_descriptors() == before
+            assert open_descriptors() <= before  # a thread of an earlier test may have closed one
 
     run(main())
     assert space.stat()["waiters"] == 0
@@ -268,6 +269,7 @@ def test_what_times_out_says_how_long_was_waited(space):
     run(main())
 
 
+@in_one_attempt
 def test_a_lease_is_kept_alive_while_the_loop_is_busy(space):
     async def main():
         async with aio.connect(space.url) as shared:

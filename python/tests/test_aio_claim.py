@@ -4,6 +4,7 @@ import asyncio
 import gc
 
 import pytest
+from attempts import in_one_attempt
 from forgetting import forgets_a_claim
 
 import tupelo as ts
@@ -201,6 +202,7 @@ def test_the_attempts_of_a_claim_that_waited_are_counted(space):
     run(main())
 
 
+@in_one_attempt
 def test_a_block_keeps_its_claim_while_the_loop_is_busy(space):
     async def main():
         async with aio.connect(space.url) as shared:

@@ -8,6 +8,7 @@ import sys
 import threading
 
 import pytest
+from stopping import stop
 
 import tupelo as ts
 from tupelo import REST, F, aio
@@ -110,10 +111,11 @@ def test_a_party_that_is_killed_while_it_waits_has_come(shm, shm_url):
     assert other.result() in (1, 2)
 
 
-def test_a_stopped_party_finds_its_round_passed(shm, shm_url):
+def test_a_stopped_party_finds_its_round_passed(shm, shm_url, eventually):
     child = start(PARTY, shm_url, "stopped", 1)
     shm.read("tupelo.barrier", "epoch", 3, 0, 1, ["stopped"], [], timeout=60)
-    child.send_signal(signal.SIGSTOP)
+    eventually(lambda: shm.stat()["waiters"] == 1)  # outside of every critical section
+    stop(child)
     other = Thread(lambda: Barrier(shm, "epoch", parties=3).wait())
     Barrier(shm, "epoch", parties=3).wait(timeout=60)
     other.result()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from time import sleep
 
 import pytest
+from attempts import in_one_attempt
 
 import tupelo as ts
 from tupelo import REST, aio
@@ -182,6 +183,7 @@ def test_a_stopped_holder_has_lost_it_when_its_ttl_ends_and_learns_that(
     make(shm).try_acquire().release()
 
 
+@in_one_attempt
 def test_a_holder_of_a_short_ttl_keeps_it_as_long_as_it_lives(shm, shm_url, maker):
     """Also while its code holds the interpreter, for three times the ttl."""
     code, _ = maker

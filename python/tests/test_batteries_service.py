@@ -153,7 +153,7 @@ def test_an_answer_waits_for_room_and_the_service_goes_on(new_url, eventually):
         running.result()
 
 
-def test_a_call_that_times_out_leaves_nothing_behind(space, serving):
+def test_a_call_that_times_out_leaves_nothing_behind(space, serving, eventually):
     with pytest.raises(ts.Timeout, match=r"service 'nobody' did not answer within 0\.01 s: nobody"):
         call(space, "nobody", timeout=0.01)
     assert space.count(REST) == 0
@@ -164,6 +164,7 @@ def test_a_call_that_times_out_leaves_nothing_behind(space, serving):
         go_on.wait()
 
     serving("slow", slow)
+    eventually(lambda: space.stat()["waiters"] > 0)  # so it is handed the request at once
     failures = []
 
     def ask():

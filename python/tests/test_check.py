@@ -32,7 +32,7 @@ if __name__ == "__main__":
             space.put("sort_array", part, "unsorted")
         try:
             for _ in range(2):
-                print(space.take("sorted_part", list, "sorted", timeout=2))
+                print(space.take("sorted_part", list, "sorted", timeout={timeout}))
         except ts.Timeout:
             print("the master waits for ever")
         for _ in range(2):
@@ -60,7 +60,7 @@ def recorded(tmp_path, url, text):
 
 
 def test_the_tag_mismatch_of_the_papers_sorting_listing_is_found(tmp_path, shm_url):
-    run, out = recorded(tmp_path, shm_url, SORTING.format(written="sort_array"))
+    run, out = recorded(tmp_path, shm_url, SORTING.format(written="sort_array", timeout=2))
     assert "the master waits for ever" in run.stdout
     check = command("check", out)
     assert check.returncode == 1
@@ -72,7 +72,7 @@ def test_the_tag_mismatch_of_the_papers_sorting_listing_is_found(tmp_path, shm_u
 
 
 def test_the_listing_as_it_was_meant_is_fine(tmp_path, shm_url):
-    run, out = recorded(tmp_path, shm_url, SORTING.format(written="sorted_part"))
+    run, out = recorded(tmp_path, shm_url, SORTING.format(written="sorted_part", timeout=60))
     assert "waits for ever" not in run.stdout
     check = command("check", out)
     assert (check.returncode, check.stdout) == (0, f"{shm_url}:\n  fine\n")

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from attempts import in_one_attempt
 from forgetting import forgets_a_claim
 
 import tupelo as ts
@@ -191,6 +192,7 @@ def test_silence_gives_the_tuple_back_and_the_late_holder_is_refused(space, verb
     space.wait_none(REST, timeout=0)
 
 
+@in_one_attempt
 def test_a_block_keeps_its_claim_alive_while_it_runs(space):
     space.put("job", 1)
     with space.claim("job", int, ttl=0.6):
@@ -202,7 +204,7 @@ def test_a_block_keeps_its_claim_alive_while_it_runs(space):
 @forgets_a_claim
 def test_a_claim_without_a_block_is_kept_by_extending_it(space, eventually):
     space.put("job", 1)
-    claim = space.claim("job", int, ttl=timedelta(milliseconds=5))
+    claim = space.claim("job", int, ttl=timedelta(milliseconds=500))
     claim.extend(60)
     with pytest.raises(ts.Timeout):
         space.take("job", int, timeout=0.1)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attempts import in_one_attempt
+from stopping import waiting
 
 import tupelo as ts
 from tupelo import REST
@@ -136,6 +138,7 @@ def test_a_pool_whose_mark_was_taken_for_that_of_a_dead_program_makes_another(sh
     assert shm.count(REST) == 0
 
 
+@in_one_attempt
 def test_the_mark_of_a_pool_that_lives_long_stays(shm, shm_url, monkeypatch):
     """Who cleans up after dead programs would take what is there of this one for theirs."""
     monkeypatch.setattr("tupelo.tasks.local.A_WEEK_S", 0.2)
@@ -144,17 +147,22 @@ def test_the_mark_of_a_pool_that_lives_long_stays(shm, shm_url, monkeypatch):
     assert shm.count(REST) == 0
 
 
-def test_a_worker_that_is_stopped_loses_its_task_to_another(shm, shm_url):
+def test_a_worker_that_is_stopped_loses_its_task_to_another(shm, shm_url, eventually):
     """K2, K3: silence for longer than the time to live; the late answer is refused."""
     with Pool(shm_url, workers=2, ttl=0.3) as pool:
         later = pool.submit(calls.kill_or_wait, shm_url)
         _, pid = shm.take("began", int, timeout=60)
+        # Before, it may be inside of a lock of the space, which grows for its first who waits.
+        eventually(lambda: waiting(shm, "str") == 1)
         os.kill(pid, signal.SIGSTOP)
         _, other = shm.take("began", int, timeout=60)
         assert other != pid
         os.kill(pid, signal.SIGCONT)
-        shm.put_all([("go on",)] * 2)
-        assert later.result(60) in {pid, other}
+        # One for each, and for those who have the task when a claim is lost once more.
+        shm.put_all([("go on",)] * 10)
+        result = later.result(60)
+    assert result in {pid, other, *(begun for _, begun in shm.take_all("began", int))}
+    shm.take_all("go on")
     assert shm.count(REST) == 0
 
 
@@ -183,7 +191,7 @@ def test_a_task_that_lets_no_other_thread_run_is_ended_too(shm, shm_url, capfd):
 def test_tasks_that_are_in_time_are_not_disturbed(shm_url):
     # All of them together take longer than one may.
     with Pool(shm_url, workers=1, timeout=2) as pool:
-        assert list(pool.map(calls.double_slowly, range(6))) == [2 * n for n in range(6)]
+        assert list(pool.map(calls.double_slowly, range(60))) == [2 * n for n in range(60)]
         assert list(pool.map(calls.double, range(3000))) == [2 * n for n in range(3000)]
 
 

@@ -106,7 +106,7 @@ def test_each_verb_goes_on_in_a_space_that_it_makes_itself_c4(lasting, scheme):
 
 def test_the_time_of_a_call_is_not_begun_anew_c4(lasting, eventually):
     space = lasting("shm")
-    result = Result(lambda: space.take("job", int, timeout=0.3))
+    result = Result(lambda: space.take("job", int, timeout=3))
     eventually(waits(space))
     ts.remove(space.url)
     with pytest.raises(ts.Timeout):

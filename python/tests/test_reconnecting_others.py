@@ -277,7 +277,7 @@ def test_the_steps_of_an_awaited_put_all_are_in_one_space_c4(new_url, monkeypatc
 def test_the_time_of_a_first_step_is_not_begun_anew_c4(lasting, eventually):
     space = lasting("shm", tuples_max=1)
     space.put("full")
-    result = Result(lambda: space.put_all([("n", 1)], atomic=False, timeout=0.3))
+    result = Result(lambda: space.put_all([("n", 1)], atomic=False, timeout=3))
     eventually(lambda: space.stat()["waiting_for_room"] == 1)
     ts.remove(space.url)
     with ts.connect(space.url, size="64M", tuples_max=1) as new:

@@ -31,7 +31,7 @@ with ts.connect(sys.argv[1], fresh=True) as space:
         claim.done()
     except ts.ClaimLost:
         print("lost")
-    t = space.transaction(ttl=0.01)
+    t = space.transaction(ttl=0.5)
     assert t.take("job", 0) == ("job", 0)
     space.read("job", 0, timeout=60)
     try:

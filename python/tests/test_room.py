@@ -123,8 +123,8 @@ def ctrl_c():
 def test_ctrl_c_ends_a_put_that_waits_and_stores_nothing(url):
     with full(url, "wait") as space:
         timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             space.put("n", 1)
         timer.join()
         assert space.read_all(REST) == [("n", 0)]

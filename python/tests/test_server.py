@@ -122,8 +122,8 @@ def test_a_tuple_that_python_can_not_represent_stays_v3(space):
 
 def test_ctrl_c_ends_a_blocked_take_which_has_no_effect_t5(space):
     main = threading.get_ident()
-    threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
         space.take("job", int)
     space.put("job", 1)
     assert space.take("job", int, timeout=60) == ("job", 1)
@@ -308,8 +308,8 @@ def test_ctrl_c_ends_a_call_that_a_stopped_server_does_not_answer(tmp_path):
     with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
         stop(process)
         main = threading.get_ident()
-        threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
             space.put("job", 1)
         process.send_signal(signal.SIGCONT)
         # It was on its way; the connection goes on.

@@ -120,8 +120,9 @@ def test_asyncio_says_the_same_of_a_time_that_runs_out_o3(space):
 
 def test_closing_ends_an_iteration_that_waits(space):
     events = space.subscribe("never", int)
+    waiting = iter(events)  # of one that is closed there is none
     threading.Timer(0.02, events.close).start()
-    assert list(events) == []
+    assert next(waiting, None) is None
     assert next(events, None) is None
     for use in (lambda: iter(events), events.try_next, events.next, events.__enter__):
         with pytest.raises(ValueError, match="was closed: subscribe again"):
@@ -269,8 +270,8 @@ def test_a_child_of_a_fork_has_no_part_in_it(shm):
 def test_control_c_interrupts_and_loses_nothing_t5(space):
     main = threading.main_thread().ident
     with space.subscribe("n", int) as events:
-        threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGINT]).start()
             next(events)
         space.put("n", 1)
         assert next(events).seq == 1

@@ -237,7 +237,7 @@ def test_another_thread_is_refused(space):
 
 def test_a_block_that_goes_on_after_aborted_does_not_end_as_if_all_were_well(space):
     with pytest.raises(ts.Aborted, match="0 takes were undone, 1 put was discarded"):
-        with space.transaction(ttl=0.01) as t:
+        with space.transaction(ttl=0.5) as t:
             t.put("left")
             with pytest.raises(ts.Aborted):
                 t.take("right")
@@ -286,7 +286,7 @@ def test_what_is_refused_has_taken_and_put_nothing(url):
 
 def test_a_transaction_that_is_open_too_long_is_undone(space):
     space.put("a")
-    with pytest.raises(ts.Aborted, match=r"its ttl is 0\.01 s"), space.transaction(ttl=0.01) as t:
+    with pytest.raises(ts.Aborted, match=r"its ttl is 0\.5 s"), space.transaction(ttl=0.5) as t:
         t.take("a")
         t.put("b")
         space.take("a")  # It is back when the time is over.

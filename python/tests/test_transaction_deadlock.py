@@ -24,7 +24,7 @@ def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
             outcomes.append(why)
 
     threads = [
-        threading.Thread(target=cross, args=("left", "right", 0.2)),
+        threading.Thread(target=cross, args=("left", "right", 1)),
         threading.Thread(target=cross, args=("right", "left", 3600)),
     ]
     for thread in threads:
@@ -52,7 +52,7 @@ def test_a_deadlock_of_tasks_ends_with_the_lease_and_says_what_was_waited_for_x6
             await space.put_all([("left",), ("right",)])
             ready = {"left": asyncio.Event(), "right": asyncio.Event()}
             outcomes = await asyncio.gather(
-                cross(space, ready, ("left", "right"), 0.2),
+                cross(space, ready, ("left", "right"), 1),
                 cross(space, ready, ("right", "left"), 3600),
                 return_exceptions=True,
             )
@@ -72,7 +72,7 @@ def test_a_deadlock_of_two_that_end_together_ends(space, verb):
     options = {"swap": {"to": ("new",)}, "take_many": {"n": 1}}.get(verb, {})
 
     def cross(first, second):
-        with pytest.raises(ts.Aborted) as caught, space.transaction(ttl=0.2) as t:
+        with pytest.raises(ts.Aborted) as caught, space.transaction(ttl=1) as t:
             t.take(first)
             ready.wait(60)
             getattr(t, verb)(second, **options)

@@ -173,7 +173,8 @@ fn an_extended_claim_holds_k2() {
 fn a_renewal_shortens_no_claim_that_was_extended_k2() {
     let engine = engine(16 << 20);
     engine.put(&job(1)).unwrap();
-    let (claim, _) = try_claim(&engine, &any_job(), &BRIEF).unwrap();
+    let terms = ClaimTerms { ttl: Duration::from_secs(60), ..BRIEF };
+    let (claim, _) = try_claim(&engine, &any_job(), &terms).unwrap();
     claim.extend(Duration::from_secs(3600)).unwrap();
     claim.renewal().prolong(Duration::from_millis(1)).unwrap();
     let_it_run_out();

@@ -11,11 +11,11 @@ use crate::support::{
 use tupelo_engine::{Error, Order, Outcome, SHAPES_MAX, Transaction, Waiter, Want};
 use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef};
 
-const BRIEF: Duration = Duration::from_millis(5);
+const BRIEF: Duration = Duration::from_millis(100);
 
 /// Lets every transaction that began with [`BRIEF`] run out.
 fn let_it_run_out() {
-    thread::sleep(Duration::from_millis(10));
+    thread::sleep(BRIEF + Duration::from_millis(10));
 }
 
 #[test]
