@@ -110,9 +110,11 @@ def added(old: Run, new: Run) -> Run:
 
 
 def sitting(run: Run) -> str:
-    """A sitting in a line: when, how long, and by which command."""
-    load = run.machine.get("load_1min")
-    return f"{run.begin}, {run.duration_s / 60:.0f} minutes, load {load}: {' '.join(run.command)}"
+    """A sitting in a line: when, how long, on which machine, and by which command."""
+    of = run.machine
+    cache = f" with {of['cache']} of cache" if of.get("cache") else ""
+    where = f"{of['processor']}{cache}, load {of.get('load_1min')}"
+    return f"{run.begin}, {run.duration_s / 60:.0f} minutes, {where}: {' '.join(run.command)}"
 
 
 def _of_its_machine(measure: Measure, old: Run, new: Run) -> Measure:
