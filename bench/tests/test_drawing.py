@@ -82,20 +82,21 @@ def test_the_response_time_of_clients_at_once_says_of_what_work_it_is():
     assert noted == [f"{kind}, all at once: response time" for kind in KINDS]
 
 
-def test_a_line_ends_where_a_cell_was_not_measured():
+def test_a_line_is_dotted_and_faint_where_a_cell_was_not_measured():
     """Of three numbers of workers the second was measured for the other system only."""
     ours = tuple(Point(x, 1e-3, None) for x in (1, 5, 10, 15))
     theirs = tuple(point for point in ours if point.x != 10)
     series = (Series("tupelo-shm", ours), Series("redis", theirs))
     figure = Figure("a", "A", "lines", "workers", "total", series, unit="s")
 
-    def moves(label):
+    def moves_and_dotted(label):
         only = [one for one in series if one.label == label]
         drawn = svg(replace(figure, series=(*series[:1], *only)))
-        return max(d.count("M") for d in re.findall(r' d="([^"]+)"', drawn))
+        moves = max(d.count("M") for d in re.findall(r' d="([^"]+)"', drawn))
+        return moves, drawn.count("stroke-dasharray: 0.8")
 
-    assert moves("tupelo-shm") == 1
-    assert moves("redis") > 1
+    assert moves_and_dotted("tupelo-shm") == (1, 0)
+    assert moves_and_dotted("redis") == (2, 1)
 
 
 def test_axes_say_their_units_and_the_caption_stands_in_the_figure():

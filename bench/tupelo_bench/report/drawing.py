@@ -208,7 +208,7 @@ def _bars(axes: Any, figure: Figure) -> None:
 
 def _lines(axes: Any, figure: Figure) -> None:
     for number, series in enumerate(figure.series):
-        # Where a cell was not measured there is no mark, and no line: NaN breaks it.
+        # Where a cell was not measured there is no mark, and the line is faint: NaN breaks it.
         measured = {point.x: point for point in series.points}
         every = measured if figure.x_scale == "nines" else figure.values
         points = [measured.get(x, Point(x, math.nan, None)) for x in sorted(every)]
@@ -227,6 +227,8 @@ def _lines(axes: Any, figure: Figure) -> None:
             label=f"{series.label}, {series.detail}" if series.detail else series.label,
             color=REFERENCE if series.is_reference else _colour(like, number),
         )
+        if len(series.points) < len(points) and not (series.beside or series.is_reference):
+            _across_gaps(axes, series, _colour(like, number))
     values = sorted(figure.values)
     if figure.x_scale == "nines":
         axes.set_xscale("log")
@@ -239,6 +241,19 @@ def _lines(axes: Any, figure: Figure) -> None:
             tick = _short  # a decade is no wider than a number of seven digits
         axes.set_xticks(values, [tick(value) for value in values])
     axes.minorticks_off()
+
+
+def _across_gaps(axes: Any, series: Series, colour: str) -> None:
+    """A faint dotted line from mark to mark, so that marks of one system are seen together."""
+    points = sorted(series.points, key=lambda point: point.x)
+    axes.plot(
+        [point.x for point in points],
+        [point.mean for point in points],
+        linestyle=":",
+        linewidth=0.8,
+        alpha=PALE,
+        color=colour,
+    )
 
 
 def _marks(axes: Any, figure: Figure) -> None:

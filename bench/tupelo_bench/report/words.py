@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 HOW_DRAWN = (
     "Bars and marks are means, the lines on them standard deviations of all samples; those that"
-    " would reach zero on a logarithmic axis go on to its lower edge. A line ends where a cell was"
-    " not measured. A figure with fewer than half of its marks is not drawn. In latency under"
+    " would reach zero on a logarithmic axis go on to its lower edge. A faint dotted line crosses"
+    " cells that were not measured. A figure with fewer than half of its marks is not drawn. In"
+    " latency under"
     " load a line ends where one request is all that was slower; the rate stands behind the name."
 )
 EVERYWHERE = (
