@@ -27,7 +27,13 @@ from tupelo_bench.experiments.settle import (
     phases,
     windows,
 )
-from tupelo_bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, age
+from tupelo_bench.experiments.settle.aging import (
+    PRINTED_WORKLOAD,
+    WORKLOADS,
+    against_fresh,
+    age,
+    not_aged,
+)
 from tupelo_bench.experiments.settle.clients import check, client
 from tupelo_bench.experiments.settle.knee import knee, knee_of
 from tupelo_bench.experiments.settle.phases import check_whole
@@ -78,18 +84,34 @@ class Pile:
 
 
 def test_what_is_compared_with_each_other_is_repeated_in_turns():
-    turns = [j for j in Settle().jobs(Redis, Options()) if j.in_turns]
-    cells = [(j.parameters["series"], j.parameters["clients"]) for j in turns]
-    together = [("all at once", n) for n in CLIENTS_TOGETHER]
-    assert cells == [("paper", 8), *together, ("paper aged", 8), ("all at once, aged", 8)]
-    assert {j.parameters.get("aged by") for j in turns} == {None, PRINTED_WORKLOAD}
-    words = {}
-    for j in turns:
-        words.setdefault(j.in_turns, set()).add(j.parameters["series"])
-    assert sorted(map(sorted, words.values())) == [
-        ["all at once", "all at once, aged"],
-        ["paper", "paper aged"],
-    ]
+    groups = {}
+    for each in Settle().jobs(Redis, Options()):
+        if each.in_turns:
+            groups.setdefault(each.in_turns, []).append(each.parameters)
+    assert [cell["clients"] for cell in groups.pop("all at once")] == list(CLIENTS_TOGETHER)
+    assert len(groups) == 2 * len(KINDS) * 2
+    for cells in groups.values():
+        # A new space is one of them, and what was aged as in the paper is the next.
+        assert [cell["aged by"] for cell in cells] == [0, 3_000, 1_000, 6_000, 12_000]
+        assert len({(cell["series"], cell["entry"], cell["clients"]) for cell in cells}) == 1
+
+
+def test_an_aged_space_is_compared_with_the_new_one_that_was_measured_in_turns_with_it():
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    for series, aged_by, seconds in (
+        ("paper", None, 9.0), ("paper aged", 0, 1.0), ("paper aged", 3_000, 1.5),
+    ):  # fmt: skip
+        cell = {"series": series, "entry": "Null", "clients": 8}
+        cell |= {} if aged_by is None else {"aged by": aged_by}
+        run.measures.append(Measure("settle", "redis", cell, "response time", "s", [seconds]))
+    ((fresh, aged),) = against_fresh(run, "response time", "paper aged")
+    assert (fresh.samples, aged.samples) == ([1.0], [1.5])
+    assert not_aged(run, "response time", {"series": "paper aged"}) == []
+    del run.measures[1]
+    ((fresh, _),) = against_fresh(run, "response time", "paper aged")
+    assert fresh.samples == [9.0]
+    (copied,) = not_aged(run, "response time", {"series": "paper aged"})
+    assert copied.parameters["aged by"] == 0
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():
@@ -265,11 +287,12 @@ def test_an_aged_run_has_the_papers_objects_too_beside_which_the_workload_is_not
     aged = [j for j in jobs if j.parameters["series"] == "paper aged"]
     assert {
         tuple(j.parameters[name] for name in ("entry", "clients", "aged by")) for j in aged
-    } == {*product(KINDS, CLIENTS_AGED, WORKLOADS)}
+    } == {*product(KINDS, CLIENTS_AGED, (0, *WORKLOADS))}
     stage = Stage(SQLite(), {}, placement("free"), 1, 0, quick=False, deadline=None)
     for each in aged:
         parts = each.once.keywords["plan"].parts(stage)
-        assert {(part.objects, part.aged) for part in parts} == {(1_000, True)}
+        is_aged = each.parameters["aged by"] > 0
+        assert {(part.objects, part.aged) for part in parts} == {(1_000, is_aged)}
         # As many before, also in the new space that it is compared with.
         assert {part.warm_up for part in parts} == {1_000}
 

@@ -54,7 +54,8 @@ CLIENTS_SPAN = (1, 8, 22)  # make a line: the fewest, those at the knee of the p
 WINDOWS_WEIGHT = 5.0  # of a cell of windows, however many clients it has
 CLIENTS_AGED = (8, 14)
 KINDS_QUICK = ("Null", "Array")
-AGED_RANK = 1  # of those aged cells that are compared with what a new space does, in turns with it
+AGED = (PAPER_AGED, TOGETHER_AGED)
+AGED_RANK = 1  # of the aged cells of the paper's figure
 TUPLE_BYTES = 4_500  # of the largest kind, whose one field is as large as any of a recorded one
 NULL_BYTES = 50  # beside what a system needs for any tuple
 NOTE_TOGETHER = "All clients are active at once, in windows of a second."
@@ -92,12 +93,14 @@ class Settle(Experiment):
             for series, counts in ((PAPER, CLIENTS), (TOGETHER, CLIENTS_TOGETHER))
             for kind, clients in product(kinds, (2, 3) if quick else counts)
         ]
+        # A quick run compares nothing: it has no control.
+        workloads = [*([] if quick else [None]), *aging.workloads(options)]
         plans += [
             (series, Plan(kind, clients, quick, workload))
             for kind, workload, clients in product(
-                kinds, aging.workloads(options), (2,) if quick else CLIENTS_AGED
+                kinds, workloads, (2,) if quick else CLIENTS_AGED
             )
-            for series in (PAPER_AGED, TOGETHER_AGED)
+            for series in AGED
         ]
         return [job(series, plan) for series, plan in plans]
 
@@ -174,13 +177,12 @@ def _cost_of_aging(run: Run) -> list[Figure]:
 def job(series: str, plan: Plan) -> Job:
     """A cell."""
     parameters: dict[str, Any] = {"series": series, "entry": plan.kind, "clients": plan.clients}
-    if plan.workload is not None:
-        parameters["aged by"] = len(plan.workload)
+    if series in AGED:
+        parameters["aged by"] = len(plan.workload or ())
     together = series in (TOGETHER, TOGETHER_AGED)
     objects = windows.stock_max(plan) if together else OBJECTS * plan.clients
     tuple_bytes = NULL_BYTES if together and plan.kind == "Null" else TUPLE_BYTES
     rank = _rank(series, plan)
-    with_aged = "with the delays" if series in (PAPER, PAPER_AGED) else "all at once"
     return Job(
         parameters,
         partial(windows.once if together else once, plan=plan),
@@ -191,13 +193,20 @@ def job(series: str, plan: Plan) -> Job:
         + (plan.workload.fields * TUPLE_BYTES if plan.workload else 0),
         weight=WINDOWS_WEIGHT if together else 1 + plan.clients * 0.3,
         rank=rank,
-        in_turns=with_aged if rank <= AGED_RANK else "",
+        in_turns=_turns(series, plan),
     )
+
+
+def _turns(series: str, plan: Plan) -> str:
+    """With which others it is repeated in turns: those that it is compared with."""
+    if series in AGED:
+        return f"{series}, {plan.kind}, {plan.clients}"
+    return series if series == TOGETHER and plan.kind == "Null" else ""
 
 
 def _rank(series: str, plan: Plan) -> int:
     """The knee first, then what aging costs, then what makes each line of the paper a line."""
-    if plan.workload is not None:
+    if series in AGED:
         return _rank_aged(series, plan)
     if plan.kind != "Null":
         return 2 if series == TOGETHER and plan.clients in CLIENTS_SPAN else 3
@@ -207,11 +216,9 @@ def _rank(series: str, plan: Plan) -> int:
 
 
 def _rank_aged(series: str, plan: Plan) -> int:
-    """As the paper prints it, or as was asked for; then by other workloads, then of other kinds."""
+    """The paper's figure, then the same of clients that are all active, then of other kinds."""
     if plan.kind != "Null":
         return 4
     if plan.clients != CLIENTS_AGED[0]:
         return 3
-    if len(plan.workload or ()) not in aging.OTHER_WORKLOADS:
-        return AGED_RANK
-    return 2 if series == PAPER_AGED else 3
+    return AGED_RANK if series == PAPER_AGED else 2

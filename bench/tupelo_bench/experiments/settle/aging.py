@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000
-OTHER_WORKLOADS = frozenset(WORKLOADS) - {PRINTED_WORKLOAD}
 QUICK_WORKLOAD = 100
 NOTE_FRESH = "0: the same clients in a new space."
 
@@ -60,7 +59,8 @@ def workloads(options: Options) -> list[Workload]:
     if options.workload:
         return [options.workload]
     frequencies = (options.operations or OPERATION_SHARES, options.kinds or KIND_SHARES)
-    sizes = (QUICK_WORKLOAD,) if options.quick else WORKLOADS
+    in_order = sorted(WORKLOADS, key=lambda size: size != PRINTED_WORKLOAD)
+    sizes = [QUICK_WORKLOAD] if options.quick else in_order
     return [generated(size, options.seed, *frequencies) for size in sizes]
 
 
@@ -109,7 +109,12 @@ def _templates(backend: Backend, entries: Sequence[Entry]) -> list[Fields]:
 
 
 NEW_SPACES = {PAPER_AGED: PAPER, TOGETHER_AGED: TOGETHER}
-"""Where the same clients do the same in a new space."""
+"""Where the same clients do the same in a new space, of systems without a control."""
+CONTROL = 0
+"""The operations that age a space in the cell that the others of a series are compared with.
+
+It is a new space, which has its repeats in turns with them.
+"""
 COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, TOGETHER_AGED), (THROUGHPUT, TOGETHER_AGED))
 """What aging can change: where all wait for the delays, it can not change the throughput."""
 
@@ -119,11 +124,14 @@ def against_fresh(
 ) -> Iterator[tuple[Measure, Measure]]:
     """A metric of the same clients in a new space, and in each of these aged ones of a series."""
     for aged in run.find("settle", metric, series=series, **cells):
-        fresh = run.find_one(
-            "settle", metric, aged.backend,
-            series=NEW_SPACES[series], entry=aged.parameters["entry"],
-            clients=aged.parameters["clients"],
-        )  # fmt: skip
+        if aged.parameters["aged by"] == CONTROL:
+            continue
+        same = {name: aged.parameters[name] for name in ("entry", "clients")}
+        controls = {"series": series, "aged by": CONTROL}, {"series": NEW_SPACES[series]}
+        found = (
+            run.find_one("settle", metric, aged.backend, **same, **control) for control in controls
+        )
+        fresh = next((measure for measure in found if measure is not None), None)
         if fresh is not None:
             yield fresh, aged
 
@@ -149,10 +157,11 @@ def added_by_aging(run: Run) -> Iterator[Measure]:
 
 
 def not_aged(run: Run, metric: str, cells: Mapping[str, Any]) -> list[Measure]:
-    """The new spaces that these aged ones are compared with, as aged by no operation."""
+    """The new spaces that these aged ones are compared with, but for those of the same series."""
     found = {
-        fresh.backend: replace(fresh, parameters={**fresh.parameters, "aged by": 0})
+        fresh.backend: replace(fresh, parameters={**fresh.parameters, "aged by": CONTROL})
         for fresh, aged in against_fresh(run, metric, **cells)
+        if "aged by" not in fresh.parameters
     }
     return list(found.values())
 
