@@ -254,7 +254,7 @@ impl Connection {
         wire.read(|frame| match Reply::read(frame)? {
             Reply::Refused { id: None, fault } => Err(fault),
             reply => {
-                self.state().deliver(&reply, frame);
+                self.state().deliver_from(wire, &reply, frame);
                 Ok(())
             }
         })

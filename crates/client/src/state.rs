@@ -1,6 +1,7 @@
 //! What a connection has to remember: the requests that wait, who sleeps, and what may have to be said again.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ptr;
 use std::sync::{Arc, Condvar, Weak};
 
 use tupelo_protocol::{Action, Amount, Fault, Key, Operation, Reply, Request, Target};
@@ -140,6 +141,14 @@ impl State {
         }
     }
 
+    /// Delivers what has come over a socket. A thread may read an earlier one to its end, as it has not noticed that there is
+    /// another one. The answers of that are dropped: they are of an earlier session, or were asked for again.
+    pub(crate) fn deliver_from(&mut self, wire: &Wire, reply: &Reply<'_>, frame: &[u8]) {
+        if self.wire.as_deref().is_none_or(|there| ptr::eq(there, wire)) {
+            self.deliver(reply, frame);
+        }
+    }
+
     /// Puts an answer into the slot of its request, if anybody still wants it.
     pub(crate) fn deliver(&mut self, reply: &Reply<'_>, frame: &[u8]) {
         let id = reply.id().unwrap_or_default();
@@ -275,5 +284,41 @@ impl State {
         {
             sleeper.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use tupelo_protocol::{FRAME_BYTES_MAX, Frames, Reply};
+
+    use super::State;
+    use crate::slot::Slot;
+    use crate::wire::Wire;
+
+    fn wire() -> Wire {
+        let (socket, _) = UnixStream::pair().unwrap();
+        Wire::new(socket.into(), None, Frames::new(FRAME_BYTES_MAX), "here")
+    }
+
+    #[test]
+    fn what_comes_over_an_earlier_socket_is_of_no_session_that_there_is() {
+        let mut state = State::new(wire(), 1, None);
+        let before = state.wire.take().unwrap();
+        let (reply, mut frame) = (Reply::Nothing { id: 7 }, Vec::new());
+        reply.write(&mut frame).unwrap();
+        let comes_over = |state: &mut State, wire: &Arc<Wire>| {
+            state.slots.insert(7, Slot::default());
+            state.deliver_from(wire, &reply, &frame[4..]);
+            state.slots[&7].has_news()
+        };
+        assert!(comes_over(&mut state, &before), "there is no other one yet");
+        let now = Arc::new(wire());
+        (state.wire, state.session) = (Some(Arc::clone(&now)), 2);
+        assert!(!comes_over(&mut state, &before));
+        assert!(comes_over(&mut state, &now));
     }
 }
