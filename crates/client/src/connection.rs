@@ -334,7 +334,7 @@ impl Connection {
             for sent in state.slots.values_mut().filter_map(|slot| slot.sent.as_mut()) {
                 sent.was_written = true;
             }
-            state.wire = Some(Arc::clone(&wire));
+            state.go_on_over(&wire);
             state.settled.notify_all();
             state.ring_all();
             frames

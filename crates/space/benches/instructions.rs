@@ -1,7 +1,8 @@
 //! How many instructions an operation takes: for a machine that is too busy for times.
 //!
 //! Question: where does the work of a call go? Run by itself it only makes the calls; the counts come from callgrind, which is
-//! told to count inside the function of one operation (docs/where-the-time-goes.md has the command). A count is the same in every run.
+//! told to count inside the function of one operation (docs/where-the-time-goes.md has the command). A count is the same in
+//! every run.
 //! Without the name of an operation it prints the least time of each; a name that none has is refused.
 #![allow(
     clippy::unwrap_used,
