@@ -207,7 +207,7 @@ def test_a_claim_without_a_block_is_kept_by_extending_it(space, eventually):
     claim = space.claim("job", int, ttl=timedelta(milliseconds=500))
     claim.extend(60)
     with pytest.raises(ts.Timeout):
-        space.take("job", int, timeout=0.1)
+        space.take("job", int, timeout=1)  # for longer than the ttl
     claim.extend()  # for as long as at first
     eventually(lambda: space.count(REST) == 1)
 

@@ -309,7 +309,7 @@ def test_ctrl_c_ends_a_call_that_a_stopped_server_does_not_answer(tmp_path):
         stop(process)
         main = threading.get_ident()
         with pytest.raises(KeyboardInterrupt):
-            threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+            threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
             space.put("job", 1)
         process.send_signal(signal.SIGCONT)
         # It was on its way; the connection goes on.
