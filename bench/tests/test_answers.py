@@ -350,12 +350,12 @@ def test_a_knee_is_judged_of_the_system_that_the_claim_is_of_and_of_ours():
     run = run_of(
         *(Measure("settle", each, cell, "throughput", "operations/s", [1.0])
           for each in ("javaspaces", "tupelo-shm")),
-        Measure("settle", "javaspaces", cell, "knee", "clients", [14.0], derived=True),
-        Measure("settle", "javaspaces", cell, "knee without the last point", "clients", [14.0],
+        Measure("settle", "javaspaces", cell, "knee", "clients", [8.0], derived=True),
+        Measure("settle", "javaspaces", cell, "knee without the last point", "clients", [8.0],
                 derived=True),
     )  # fmt: skip
     assert row_of(run, "knee of a space (javaspaces)")[2:4] == (
-        "confirmed", "javaspaces 14.0; clients at the knee",
+        "confirmed", "javaspaces 8.00; clients at the knee",
     )  # fmt: skip
     ours = row_of(run, "knee of a space (tupelo-shm)")
     assert ours[2:4] == ("refuted", "tupelo-shm has no knee within its clients")

@@ -17,7 +17,9 @@ def imported(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
         found += imported(node)
     return [module for module in found if module.startswith(f"{tupelo_bench.__name__}.")]
 

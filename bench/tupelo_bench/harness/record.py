@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tupelo_bench.harness.histogram import Histogram
 from tupelo_bench.harness.packed import packed, rounded, unpacked
+from tupelo_bench.harness.parameters import told
 from tupelo_bench.harness.quantiles import pool
 from tupelo_bench.harness.statistics import Summary, summary
 
@@ -148,7 +149,12 @@ class Run:
     @property
     def left_out(self) -> list[Remark]:
         """The remarks of what has no measure; who lacks but a repeat has one."""
-        return [remark for remark in self.remarks if remark.why != "repeat stopped"]
+        measured = {(m.experiment, m.backend, told(m.parameters)) for m in self.measures}
+        return [
+            remark
+            for remark in self.remarks
+            if (remark.experiment, remark.backend, told(remark.parameters)) not in measured
+        ]
 
     @property
     def failures(self) -> list[Remark]:

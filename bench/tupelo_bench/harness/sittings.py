@@ -25,7 +25,7 @@ YARDSTICKS = "yardsticks"
 Cell = tuple[str, str, str]
 """Experiment, backend, and parameters as told."""
 FINGERPRINT = ("processor", "processors", "memory_bytes", "kernel", "virtual")
-UNMEASURED = ("not installed", "can not", "over budget")  # why there is nothing of a cell
+KEPT = ("wrong result", "repeat stopped")  # of a cell that was measured all the same
 LISTED_MAX = 6  # differences of versions in a caveat
 
 
@@ -145,10 +145,14 @@ def _joined(before: Measure, after: Measure) -> Measure:
 def _still_true(remarks: Iterable[Remark], new: Run, measured: set[Cell]) -> Iterable[Remark]:
     """Remarks of earlier sittings, but for why a cell was not measured, if this one tells better.
 
-    What went wrong once is not undone by a sitting in which it went well.
+    A result that was wrong once is not undone by a sitting that gets it right.
     """
     told_anew = {cell_of(remark) for remark in new.remarks} | measured
-    return [r for r in remarks if r.why not in UNMEASURED or cell_of(r) not in told_anew]
+    return [
+        remark
+        for remark in remarks
+        if remark not in new.remarks and (remark.why in KEPT or cell_of(remark) not in told_anew)
+    ]
 
 
 def _is_made_good(remark: Remark, measured: set[Cell]) -> bool:

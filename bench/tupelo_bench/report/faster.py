@@ -20,6 +20,7 @@ from tupelo_bench.experiments.mem.memory import METRIC as MEMORY
 from tupelo_bench.experiments.rpc.calls import ROUND_TRIP
 from tupelo_bench.experiments.rpc.load import UNDER_LOAD
 from tupelo_bench.experiments.rpc.many import ONE_TO_MANY, UNDIRECTED
+from tupelo_bench.experiments.settle.aging import is_control
 from tupelo_bench.experiments.settle.metrics import (
     RESPONSE,
     THROUGHPUT,
@@ -114,12 +115,13 @@ def comparisons(run: Run) -> Iterator[Comparison]:
 
     No times of different work; but latency under every load, as half of each system's own rate, and
     a throughput, which is of any work. Nothing counts twice: a throughput and a response time that
-    are of the same windows are one comparison.
+    are of the same windows are one comparison. A control does what another cell has done.
     """
     for experiment, metric in COMPARED:
         for ours, theirs in beside_us(run, experiment, metric):
             of_any_work = metric == THROUGHPUT or metric.startswith(UNDER_LOAD)
-            if (of_any_work or is_same_work(theirs)) and not _is_said_by_throughput(ours):
+            is_first = not _is_said_by_throughput(ours) and not is_control(ours)
+            if (of_any_work or is_same_work(theirs)) and is_first:
                 yield Comparison(experiment, metric, ours, theirs)
     yield from _beside_native(run)
 

@@ -36,8 +36,8 @@ HOW = (
 WHO = (
     "All programs are in Python, but for omniORB's. Tupelo is linked into them, and its tuples are"
     " in memory that the processes share; most of the others are behind a socket. What one process"
-    " has for itself alone, as a list behind a lock, does not count among the others here: it"
-    " stands in the tables of `mem`."
+    " has for itself alone, as a list behind a lock, does not count among the others in the table"
+    " below."
 )
 VERDICTS = ("confirmed", "in part", "refuted", "not shown", "too little to tell", "not tested")
 REFERENCE = "javaspaces"
@@ -106,11 +106,9 @@ def in_short(run: Run, verdicts: Iterable[str]) -> tuple[list[str], Table]:
             f" remaining {whole(len(every) - len(sure))} the repeats can not tell them apart."
         )
     measured = {cell_of(m) for m in run.measures if not m.derived and m.experiment != YARDSTICKS}
-    if left_out := sum(remark.why == "over budget" for remark in run.left_out):
-        found.append(
-            f"{whole(len(measured))} cells were measured. There was no time for"
-            f" {whole(left_out)} more; they are named at the end."
-        )
+    left_out = sum(remark.why == "over budget" for remark in run.left_out)
+    lost_text = f" There was no time for {whole(left_out)} more; they are named at the end."
+    found.append(f"{whole(len(measured))} cells were measured.{lost_text if left_out else ''}")
     found += [*_more_clients(run), *_not_warm(run), WHO, HOW]
     rows = [row for row in (_row(run, headline) for headline in HEADLINES) if row is not None]
     heads = ("", "Tupelo", "the best of the others", TITLES[REFERENCE], "in all cells of it")
@@ -124,8 +122,8 @@ def _more_clients(run: Run) -> Iterator[str]:
         for measure in run.find("settle", THROUGHPUT, series=TOGETHER, entry="Null")
         if measure.backend == OURS
     }
-    if len(rates) > 1:
-        one, most = (rates[clients].summary.mean for clients in (min(rates), max(rates)))
+    if 1 in rates and len(rates) > 1:
+        one, most = (rates[clients].summary.mean for clients in (1, max(rates)))
         yield (
             f"One client of Tupelo does {quantity(one, '')} operations a second, and {max(rates)}"
             f" that are active at once do {quantity(most, '')} together."
@@ -160,7 +158,9 @@ def _row(run: Run, headline: Headline) -> tuple[str, ...] | None:
     return (
         headline.what,
         quantity(ours.summary.mean, ours.unit),
-        f"{TITLES[best.backend]}: {_beside(best, ours, headline)}" if best else "-",
+        f"{TITLES.get(best.backend, best.backend)}: {_beside(best, ours, headline)}"
+        if best
+        else "-",
         _beside(reference, ours, headline) if reference else "-",
         _everywhere(run, headline),
     )

@@ -119,12 +119,17 @@ COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, TOGETHER_AGED), (THROUGHPUT, TOGE
 """What aging can change: where all wait for the delays, it can not change the throughput."""
 
 
+def is_control(measure: Measure) -> bool:
+    """Whether it is of a new space that has its repeats in turns with aged ones."""
+    return measure.parameters.get("aged by") == CONTROL
+
+
 def against_fresh(
     run: Run, metric: str, series: str, **cells: Any
 ) -> Iterator[tuple[Measure, Measure]]:
     """A metric of the same clients in a new space, and in each of these aged ones of a series."""
     for aged in run.find("settle", metric, series=series, **cells):
-        if aged.parameters["aged by"] == CONTROL:
+        if is_control(aged):
             continue
         same = {name: aged.parameters[name] for name in ("entry", "clients")}
         controls = {"series": series, "aged by": CONTROL}, {"series": NEW_SPACES[series]}

@@ -57,10 +57,11 @@ def of_cases(run: Run) -> Iterator[Answer]:
         f"The slowest worker searches for more than {UNEVEN} times the mean of all.", SOURCE,
         list(run.find("cases", IMBALANCE, **ROWS)), UNEVEN, math.inf,
     )  # fmt: skip
+    both = paired(run, "cases", IMBALANCE, IN_TURN, LEARNED)
     yield in_order(
         "Of two orders of search, the one by which the slowest worker searches longer against the"
-        " mean makes the program slower.", SOURCE, _by_imbalance(run),
-        note="of the cells whose slowest workers differ",
+        " mean makes the program slower.", SOURCE, _by_imbalance(run, both),
+        note=f"of {len(both)} cells those whose slowest workers differ",
     )  # fmt: skip
     yield in_order(
         "A read of another's space takes longer than one of the own.", SOURCE,
@@ -179,10 +180,10 @@ def _of_matrices(run: Run) -> Iterator[Answer]:
         )  # fmt: skip
 
 
-def _by_imbalance(run: Run) -> list[Pair]:
+def _by_imbalance(run: Run, both: list[Pair]) -> list[Pair]:
     """The totals of one program by two orders of search, first by the more even one."""
     found = []
-    for pair in paired(run, "cases", IMBALANCE, IN_TURN, LEARNED):
+    for pair in both:
         apart = outcome(pair)
         if apart not in ("holds", "reverse"):
             continue
