@@ -29,7 +29,7 @@ It says the reverse where they differ the other way.
 It can not be told where there are too few repeats, or where it is too near to a limit.
 Confirmed: it holds in most of the cells that can be told, and none says the reverse.
 Refuted: most of these say the reverse, or it holds in none and more than one says the reverse.
-Not shown: it holds in none, and at most one of several says the reverse, as may be by chance.
+Not shown: it holds in one of several at most, and one at most says the reverse, as by chance.
 In part: it is none of these.
 Two figures are alike where each is at most {ALIKE} times the other, also by the test.
 In brackets stand the ratios of the means.

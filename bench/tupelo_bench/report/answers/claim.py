@@ -31,7 +31,7 @@ ALIKE = 1.1
 """Two figures are alike where neither is more than so many times the other."""
 
 BY_CHANCE = 1
-"""So many of several cells may say the reverse by chance: that alone refutes nothing."""
+"""So many of several cells may hold, or say the reverse, by chance: that alone shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -238,4 +238,4 @@ def _verdict(found: Sequence[Outcome]) -> Word:
         return "confirmed"
     if wrong > len(told) / 2 or (wrong > BY_CHANCE and not right):
         return "refuted"
-    return "in part" if right else "not shown"
+    return "in part" if max(right, wrong) > BY_CHANCE else "not shown"
