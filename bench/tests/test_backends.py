@@ -145,10 +145,8 @@ def test_a_directed_request_is_for_no_other_server(server):
         assert isinstance(server, Queue)
         return
     server.create(space_calls.DIRECTED_SCHEMA, [space_calls.SPACE], 1 << 20)
-    client = space_calls.DirectedCalls(server).client(2)
-    client.stop(3)  # the third is for the first server again
-    client.close()
-    space = server.open(space_calls.SPACE)
+    space = server.open(space_calls.SPACE)  # one handle: a private space is that of its handle
+    space_calls.SpaceClient(space, 2).stop(3)  # the third is for the first server again
     for number, found in ((1, True), (1, False), (0, True), (0, True), (0, False)):
         expected = ("request", number, STOP) if found else None
         assert space.try_take("request", number, bytes) == expected
